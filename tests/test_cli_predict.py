@@ -107,7 +107,7 @@ def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, monkeypatc
     model, new = str(place / "model"), str(place / "new.csv")
     for arguments, message in (
         ([model, "few.csv"], "2 of the columns that model needs: 'job', 'size'"),
-        ([model, "none.csv"], "a header and no rows"),
+        ([model, "none.csv"], "a header but no rows"),
         ([model, new, "--keep", "idd"], "'idd'"),
         ([model, "taken.csv", "--keep", "score"], "--keep score"),
         ([model, "few.csv", "-o", "few.csv"], "would overwrite the table"),
@@ -359,7 +359,7 @@ def unseen(levels: int = 2, **counts: int) -> Served:
     ("counts", "said"),
     [
         ({}, []),
-        ({"c": 1}, ["1 row has a value of 'job' that did not occur in training: 'c' (1)."]),
+        ({"c": 1}, ["1 row has a value in 'job' that did not occur in training: 'c' (1)."]),
         ({"c": 1, "d": 1200, "e": 7}, ["1,208 rows have {}: 'd' (1,200), 'e' (7), 'c' (1)."]),
         ({"c": 1, "d": 4, "e": 3, "f": 2}, ["10 rows have {}: 'd' (4), 'e' (3), 'f' (2), ...."]),
         ({"c" * 1000: 2}, [f"2 rows have {{}}: '{'c' * 60}… (1,000 characters)' (2)."]),
@@ -368,7 +368,7 @@ def unseen(levels: int = 2, **counts: int) -> Served:
 def test_new_values_are_counted_the_most_frequent_ones_first(
     counts: dict[str, int], said: list[str]
 ):
-    words = "a value of 'job' that did not occur in training"
+    words = "a value in 'job' that did not occur in training"
     assert unseen(**counts).unseen_notes(5000) == [line.format(words) for line in said]
 
 

@@ -189,7 +189,7 @@ def test_an_estimator_of_the_users_own_takes_numbers_and_a_pipeline_takes_the_ta
     assert_array_equal(
         model_scores(load(tmp_path / "model.frhsic"), filled), model_scores(served, filled)
     )
-    with pytest.raises(TypeError, match="a Pipeline, and only LightGBM trees can be exported"):
+    with pytest.raises(TypeError, match="a Pipeline, but only LightGBM trees can be exported"):
         served.to_onnx(tmp_path / "model.onnx")
 
 

@@ -61,8 +61,8 @@ def network(**options: Any) -> FRHSICClassifier:
 
 
 FOLDS = (
-    "the rows (n_samples=24) cannot be split into two folds: pass at least two rows of each class,"
-    " and two groups."
+    "the rows (n_samples=24) cannot be split into two folds; pass at least two rows of each class"
+    " and, with groups, at least two groups."
 )
 NOT_ONCE = (
     "cv is {}, but each of these 24 rows must be in exactly one test set, with all other rows used"
@@ -74,7 +74,10 @@ ROUTING = (
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 WEIGHTS = "KNeighborsClassifier doesn't support sample_weight, which was passed to fit."
-SAME = "pass at least one weight, and sensitive_features, without which weights have no effect."
+SAME = (
+    "pass at least one penalty weight, and sensitive_features, without which the weights have no"
+    " effect."
+)
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     (
         "limit is 0.6, but a gap is between 0 and 0.5; write a share as '50%'.",
@@ -99,8 +102,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         )
     ),
     (
-        "cv is KFold(n_splits=2, random_state=None, shuffle=False), which puts rows of one group"
-        " into several folds. Pass GroupKFold, or fit without groups.",
+        "cv is KFold(n_splits=2, random_state=None, shuffle=False), which assigns rows of one"
+        " group to several folds. Pass GroupKFold, or fit without groups.",
         lambda: fitted(classifier(cv=KFold(2)), groups=k % 4),
     ),
     (NOT_ONCE.format(TimeSeriesSplit(2)), lambda: fitted(ParityCoupling(cv=TimeSeriesSplit(2)))),
@@ -124,12 +127,13 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(X),
     ),
     (
-        "ParityCoupling needs sensitive_features to transform, because Z depends on X and S. Pass"
-        f" them.{ROUTING}",
+        "transform needs sensitive_features, because Z depends on both X and S. Pass the attributes"
+        f" that the estimator was fitted with.{ROUTING}",
         lambda: fitted(ParityCoupling(LinearRegression(), cv=2)).transform(X),
     ),
     (
-        "sensitive_features has missing values; this model needs them to predict.",
+        "sensitive_features has missing values, but this model needs every attribute to predict."
+        " Fill in these values, or drop these rows.",
         lambda: fitted(classifier(uses_sensitive=True, limit=None)).predict(
             X, sensitive_features=np.where(k == 3, np.nan, AGE)
         ),
@@ -140,7 +144,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: classifier(limit=None).fit(X, Y).at("50%"),
     ),
     (
-        "X has the columns ['1', '2']; this model was fitted on ['0', '1'].",
+        "X has the columns ['1', '2'], but this model was fitted on ['0', '1']. Pass these"
+        " columns.",
         lambda: fitted(classifier(limit=None), FRAME).predict(FRAME.set_axis([1, 2], axis=1)),
     ),
     (
@@ -148,7 +153,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(), y=None),
     ),
     (
-        "lengths differ: X has 24 rows, sensitive_features has 23.",
+        "lengths differ: X has 24 rows, but sensitive_features has 23. Pass the attributes of each"
+        " row of X.",
         lambda: fitted(classifier(), s=AGE[1:]),
     ),
     (
@@ -157,19 +163,21 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: fitted(classifier(), s=np.full(N, 1.5)),
     ),
     (
-        "sensitive attribute 'sensitive' is missing in every row. Fill it in, or leave it out.",
+        "sensitive attribute 'sensitive' is missing in every row. Fill in its values, or leave it"
+        " out.",
         lambda: fitted(classifier(), s=np.full(N, np.nan)),
     ),
     (
-        "no row has values of all sensitive_features, sensitive_1, sensitive_2. Fill them in, or"
-        " leave out those that are mostly missing.",
+        "no row has values for all sensitive_features (sensitive_1, sensitive_2). Fill in the"
+        " missing values, or leave out attributes that are mostly missing.",
         lambda: fitted(
             network(), s=np.where(np.column_stack([k % 2, 1 - k % 2]), np.nan, AGE[:, None])
         ),
     ),
     *(
         (
-            "fit takes X and y by position, the others by name: fit(X, y, sensitive_features=...).",
+            "fit takes X and y by position, and all other arguments by name: fit(X, y,"
+            " sensitive_features=...).",
             lambda make=make: make().fit(X, Y, AGE),
         )
         for make in (classifier, regressor, network)
@@ -186,26 +194,27 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         for options in ({"aim": "rank"}, {"condition": "positive"})
     ),
     (
-        "'sensitive' is constant among positive rows, so there is no gap to limit. Leave it out,"
-        " or choose another condition.",
+        "'sensitive' is constant among positive rows, so there is no gap to limit. Leave this"
+        " attribute out, or choose another condition.",
         lambda: fitted(classifier(condition="positive"), s=np.where(Y == 1, 30.0, AGE)),
     ),
     (
-        "'sensitive' is constant among negative rows, so there is no gap to limit. Leave it out,"
-        " or choose another condition.",
+        "'sensitive' is constant among negative rows, so there is no gap to limit. Leave this"
+        " attribute out, or choose another condition.",
         lambda: fitted(classifier(condition="both"), s=np.where(Y == 0, 30.0, AGE)),
     ),
     *(
         (
-            "a regressor takes aim='score' or 'rank' and no condition; decisions need classes.",
+            "a regressor supports only aim='score' or 'rank', and condition=None. For decisions or"
+            " conditions, use ParityClassifier.",
             lambda options=options: fitted(regressor(**options), y=X[:, 1]),
         )
         for options in ({"aim": "decision"}, {"condition": "positive"})
     ),
     *(
         (
-            f"the estimator returns scores of shape {shape} between {ends}; expected"
-            " probabilities of 2 classes.",
+            f"the estimator returns scores of shape {shape} between {ends}; pass one"
+            " that returns probabilities of 2 classes.",
             lambda scores=scores: class_probabilities(lambda x: scores, X, np.arange(2)),
         )
         for shape, ends, scores in (
@@ -216,9 +225,9 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         )
     ),
     (
-        "fit takes no eval_set. Arguments cannot be passed on to the fit of your own model, because"
-        " each fold fits a clone of it on different rows: set them in its constructor, or fit"
-        " it yourself and pass FrozenEstimator(model).",
+        "fit doesn't accept eval_set. Arguments cannot be passed on to the fit of your own model,"
+        " because each fold fits a clone of the model on different rows. Set the model's parameters"
+        " in its constructor, or fit the model yourself and pass FrozenEstimator(model).",
         lambda: fitted(classifier(), eval_set=[(X, Y)]),
     ),
     (
@@ -227,7 +236,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "estimator is a Pipeline, which gets only the columns of X, but the predictor uses the"
-        " attributes. Pass None, or a model that accepts arrays.",
+        " attributes as well. Pass None, or a model that accepts arrays.",
         lambda: distill(
             classifier(uses_sensitive=True),
             make_pipeline(LogisticRegression()),
@@ -237,7 +246,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         ),
     ),
     (
-        "estimator is a fitted model, which predicts one column; y has 2.",
+        "estimator is a fitted model, which predicts one column, but y has 2. Pass one column, or"
+        " an estimator that can be refitted.",
         lambda: fitted(
             parity(ParityEncoder, estimator=FrozenEstimator(LogisticRegression().fit(X, Y))),
             y=np.column_stack([Y, Y]),
@@ -249,24 +259,26 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: ParityCoupling().fit(X, sensitive_features=np.ones(N)),
     ),
     (
-        "encoder returned int; it must return a torch.nn.Module.",
+        "encoder returned int; pass a function that returns a torch.nn.Module.",
         lambda: fitted(network(encoder=lambda width: 3)),
     ),
     (
-        "the penalty has condition='positive', which needs two classes; the task is multiclass.",
+        "the penalty has condition='positive', which needs two classes, but the task is multiclass."
+        " Pass a penalty without a condition.",
         lambda: fitted(network(penalty=HSIC(condition="positive")), y=k % 3),
     ),
     (
-        "early stopping needs rows with S in both the training and the held-out part: pass more"
-        " rows, or turn it off.",
+        "early stopping needs rows with sensitive_features among both the training and the held-out"
+        " rows. Pass more rows, or turn off early stopping.",
         lambda: fitted(
             network(training=Training(epochs=1, early_stopping=True)),
             s=np.where(k < 2, AGE, np.nan),
         ),
     ),
-    ("y has only one class, 0; two are needed.", lambda: fitted(network(), y=0 * k)),
+    ("y has only one class, 0; pass at least two classes.", lambda: fitted(network(), y=0 * k)),
     (
-        "classes=[0, 1, 2] differ from those of the first call, [0, 1].",
+        "classes=[0, 1, 2] differs from the classes of the first call, [0, 1]. Pass the same"
+        " classes in each call.",
         lambda: network().partial_fit(X, Y).partial_fit(X, Y, classes=np.arange(3)),
     ),
     (
@@ -274,7 +286,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
         lambda: network().partial_fit(X, Y).partial_fit(X, Y + 7),
     ),
     (
-        "sensitive_features are hours, wage; this model was fitted with age, hours.",
+        "sensitive_features are hours, wage, but this model was fitted with age, hours. Pass the"
+        " attributes that it was fitted with.",
         lambda: fitted(network(), s=BOTH).partial_fit(
             X, Y, sensitive_features=BOTH.set_axis(["hours", "wage"], axis=1)
         ),

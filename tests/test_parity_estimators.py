@@ -603,7 +603,7 @@ def test_rows_of_a_json_request_are_predicted_as_a_frame():
     model = classifier().fit(frame, y, sensitive_features=age)
     rows = json.loads(frame.to_json(orient="records", double_precision=15))
     np.testing.assert_allclose(model.predict_proba(rows), model.predict_proba(frame))
-    with pytest.raises(TypeError, match=r"one dictionary; pass a list of rows, such as \[row\]"):
+    with pytest.raises(TypeError, match=r"a dictionary; pass a list of rows, such as \[row\]"):
         model.predict(rows[0])
 
 

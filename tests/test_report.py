@@ -1230,7 +1230,7 @@ def test_the_page_holds_the_report_and_gives_it_back_exactly():
         assert f'data-value="{number.value}"' in shown
         said = keep_together(words.sentence(number, report.audit.subject, "age"))
         assert str(escape(said)) in shown
-    with pytest.raises(TypeError, match="pass what"):
+    with pytest.raises(TypeError, match="pass the result of"):
         render({})
 
 

@@ -481,7 +481,7 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
     result = run(app, asked)
     assert result.exit_code == 0, result.output
     assert (
-        "40 rows have a value of 'job' that did not occur in training: 'KOCHEN' (40)"
+        "40 rows have a value in 'job' that did not occur in training: 'KOCHEN' (40)"
         in result.output
     )
     half_new.loc[1, "job"] = "Köchin"
@@ -491,7 +491,7 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
     assert result.exit_code == 2
     refusal = " ".join(result.output.split())
     assert (
-        "41 of 80 rows have a value of 'job' that did not occur in training: 'KOCHEN' (40)"
+        "41 of 80 rows have a value in 'job' that did not occur in training: 'KOCHEN' (40)"
         in refusal
     )
     assert "In training, it contained 'Koch', 'a" in refusal

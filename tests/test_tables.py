@@ -138,7 +138,7 @@ def test_what_is_said_goes_before_what_is_found_out(tmp_path):
     path.write_text("a;b\n1,5;2,5\n")
     assert read_frame(path)["a"].tolist() == [1.5]
     assert read_frame(path, decimal=".")["a"].tolist() == ["1,5"]
-    with pytest.raises(ValueError, match="row 2 has 3 fields and the header 1"):
+    with pytest.raises(ValueError, match="row 2 has 3 fields, but the header has 1"):
         read_frame(path, separator=",")
 
 
@@ -243,18 +243,24 @@ def test_compressed_files_are_read_and_damaged_ones_are_value_errors(ending, tmp
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n3,4,5\n", "needs quotes; row 3 has 3 fields and the header 2: '3,4,5'"),
-        ("a,b\n1,2\n3\n", "row 3 has 1 field and .*: '3'; if the last line is a footer, delete it"),
-        ("a,b\n1,2\n3\n4,5\n", "row 3 has 1 field and the header 2: '3'; complete or delete it"),
-        ('a,b\n"x\ny",2\n3,4,5\n', "row 3 has 3 fields and the header 2"),
+        ("a,b\n1,2\n3,4,5\n", "needs quotes; row 3 has 3 fields, but the header has 2: '3,4,5'"),
+        (
+            "a,b\n1,2\n3\n",
+            "row 3 has 1 field, but the .*: '3'; if the last line is a footer, delete it",
+        ),
+        (
+            "a,b\n1,2\n3\n4,5\n",
+            "row 3 has 1 field, but the header has 2: '3'; complete or delete it",
+        ),
+        ('a,b\n"x\ny",2\n3,4,5\n', "row 3 has 3 fields, but the header has 2"),
         ("a,b\n1,2,,\n", "has 4 fields"),
         ("a,b,a\n1,2,3\n", "more than one column named a"),
         ("a,b,a \n1,2,3\n", "more than one column named a"),
-        ("a,b\n1,2,\n3,4\n", "needs quotes; row 2 has 3 fields and the header 2"),
+        ("a,b\n1,2,\n3,4\n", "needs quotes; row 2 has 3 fields, but the header has 2"),
         ("a,b\n1,\0\n", "contains a NUL"),
         ("\n  \n\n", "it is empty, without even a header"),
-        ("a,b\n", "a header and no rows"),
-        ("\na,b", "a header and no rows"),
+        ("a,b\n", "a header but no rows"),
+        ("\na,b", "a header but no rows"),
         ("a,b\n1,\n,2\n", "lacks a value for 'a' or 'b', so no rows remain"),
         ("a,b\n1,\n2,NA\n", "column 'b' is empty in all 2 rows"),
     ],
@@ -334,7 +340,7 @@ def test_totals_and_remarks_in_any_order_below_a_table_are_named_and_left_out(
     ("content", "message"),
     [
         # a number alone may be a row that was cut off
-        ("a,b,c\n1,2,3\n4\n", "row 3 has 1 field and the header 3: '4'; if the last line is"),
+        ("a,b,c\n1,2,3\n4\n", "row 3 has 1 field, but the header has 3: '4'; if the last line is"),
         ("a,b,c\n1,2,3\nBoth sums\n4,5,6\n", "'Both sums'; complete or delete it"),
         ("a,b,c\n1,2,3\nBoth sums\n4,5,6\nBoth sums\n", "'Both sums'; complete or delete it"),
         ("a,b,c\n1,2,3\nall of, us\nso far\n", "if the last 2 lines are a footer, delete them"),
@@ -844,7 +850,7 @@ def test_features_of_any_size_are_taken_and_said(rows, tmp_path):
     model = ParityClassifier(limit=None, n_jobs=1, random_state=0).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
     X.assign(y=y, age=s["age"]).to_csv(tmp_path / "t.csv", index=False)
-    assert "'x' has numbers beyond 1e+150" in " ".join(trained(tmp_path / "t.csv").notes)
+    assert "'x' contains numbers beyond 1e+150" in " ".join(trained(tmp_path / "t.csv").notes)
 
 
 def test_the_favourable_outcome_is_a_label_of_the_target(tmp_path):
@@ -886,7 +892,7 @@ def test_a_band_without_an_end_is_refused_and_numbers_as_text_are_no_bands():
         (
             [1.0, np.inf],
             ValueError,
-            "age has infinite values: it contains 'inf', first in row 102",
+            "age contains infinite values: it contains 'inf', first in row 102",
         ),
         ([1 + 1j], ValueError, "Complex data not supported"),
         (pd.to_datetime(["2020-01-01"]), TypeError, "age contains dates"),
@@ -1014,7 +1020,7 @@ def test_a_target_has_two_classes_with_the_positive_one_last_or_is_a_number(
         (["cook", "clerk"], None, "which one counts as 1"),
         ([f"job {i}" for i in range(21)], None, "--positive VALUE"),
         ([1, 2], "high", "contains numbers"),
-        ([0.0, np.inf], None, "target 'y' has infinite values"),
+        ([0.0, np.inf], None, "target 'y' contains infinite values"),
         ([1, 1], None, "nothing to predict"),
     ],
 )
@@ -1137,7 +1143,7 @@ def test_a_parquet_file_that_stands_for_gigabytes_is_refused(kind, tmp_path, unp
 def test_a_row_of_parquet_has_at_most_as_much_text_as_a_line(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": ["a" * 2**24, "b"]}).to_parquet(path)
-    with pytest.raises(ValueError, match="a row of more than 16,777,216 bytes of text"):
+    with pytest.raises(ValueError, match="a row with more than 16,777,216 bytes of text"):
         list(TableFile.open(path).pieces(["a"]))
 
 
@@ -1161,7 +1167,10 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
     file = TableFile.open(tmp_path / "t.xlsx")
     cells = pd.concat(file.pieces(file.names))
     assert file.names == ("age", "code", "paid", "seen", "dose", "on")
-    assert file.notes == ("The sheet 'part 1' of t.xlsx was read, but not 'part 2'.",)
+    assert file.notes == (
+        "The sheet 'part 1' of t.xlsx was read, but not 'part 2'. To read another sheet, pass its"
+        " name, such as --sheet 'part 2'.",
+    )
     assert cells["seen"].tolist() == ["2024-05-31", "2024-06-01"]
     table = Schema.learn(cells, decimal=file.decimal)(cells)
     assert table["age"].tolist() == [30, 40]
@@ -1174,7 +1183,7 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
     with pytest.raises(ValueError, match="more than one column named x"):
         TableFile.open(tmp_path / "twice.xlsx")
     workbook(tmp_path / "bare.xlsx", [["x", "y"]])
-    with pytest.raises(ValueError, match="has a header and no rows"):
+    with pytest.raises(ValueError, match="has a header but no rows"):
         TableFile.open(tmp_path / "bare.xlsx")
 
 
@@ -1184,7 +1193,27 @@ def test_sheets_with_the_same_columns_are_named(tmp_path):
     note = (
         "'part 2' has the same columns; to use these rows, too, append them to the sheet 'part 1'."
     )
-    assert note in TableFile.open(path, named=["b"]).notes
+    notes = TableFile.open(path, named=["b"]).notes
+    assert note in notes
+    assert notes[0].endswith("such as --sheet 'part 2'.")
+
+
+@pytest.mark.parametrize("sheet", ["part 2", "2"])
+def test_a_sheet_is_chosen_by_its_name_or_number(sheet, tmp_path):
+    path = tmp_path / "t.xlsx"
+    workbook(path, [["a", "b"], [1, 2]], [["Title"], ["a", "b"], [3, 4]], [["c"], [5]], [])
+    file = TableFile.open(path, sheet=sheet, named=["b", "a"])
+    (piece,) = file.pieces(["a", "b"])
+    assert piece.to_numpy().tolist() == [["3", "4"]]
+    assert file.notes[0].startswith("The sheet 'part 2' of t.xlsx was read, but not 'part 1', ")
+    assert TableFile.open(path, sheet="3").names == ("c",)
+    for wrong in ("part 4", "0", "7"):
+        with pytest.raises(ValueError, match=f"'{wrong}' is neither the name nor the number of a"):
+            TableFile.open(path, sheet=wrong)
+    text = tmp_path / "t.csv"
+    text.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"t\.csv is not an Excel workbook; leave out --sheet"):
+        TableFile.open(text, sheet="2")
 
 
 def test_the_sheet_with_the_named_columns_is_read(tmp_path):
@@ -1199,11 +1228,13 @@ def test_the_sheet_with_the_named_columns_is_read(tmp_path):
         ["40", "no", "2"],
     ]
     assert file.notes == (
-        "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'.",
+        "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'. To read another sheet,"
+        " pass its name, such as --sheet 'part 3'.",
+        "'part 3' has the same columns; to use these rows, too, append them to the sheet 'part 2'.",
         "1 row above the header of the sheet 'part 2', 'All patients', was left out.",
     )
     message = (
-        r"none of its sheets, 'part 1', 'part 2', 'part 3', has all named columns;"
+        r"none of its sheets, 'part 1', 'part 2', 'part 3', has all the named columns;"
         r" 'part 2' lacks 'payd'. Did you mean 'paid'\?$"
     )
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""`python -m frhsic`: the command line if no script is installed."""
+"""Run the command line as ``python -m frhsic``, even if the ``frhsic`` script is not installed."""
 
 from frhsic.cli import main
 

@@ -1,10 +1,10 @@
-"""Conversion and validation of inputs: arrays of any kind become NumPy arrays.
+"""Convert inputs to NumPy arrays and validate them.
 
-Measures and tests call :func:`matrix`, :func:`vector` or :func:`paired_matrices` on their
-arguments, here or in :mod:`frhsic._tensors` if they compute with torch. Frames are converted in
-:mod:`frhsic.tables`, and arguments of estimators in :mod:`frhsic.estimators.inputs`, by
-scikit-learn's own checks. Checks of single numbers are here as well. Tensors are recognized without
-importing torch.
+Measures and tests call :func:`matrix`, :func:`vector` or :func:`paired_matrices` on their arguments
+or, if they compute with torch, the functions with these names in :mod:`frhsic._tensors`. Frames are
+converted in :mod:`frhsic.tables`, and the arguments of estimators in
+:mod:`frhsic.estimators.inputs`, with scikit-learn's checks. This module also checks single numbers,
+and recognizes tensors without importing torch.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ def is_tensor(x: Any) -> TypeGuard[torch.Tensor]:
 
 
 def matrix(x: Any, name: str, *, allow_missing: bool = False) -> np.ndarray:
-    """Return `x` as a finite floating-point array of shape (n, d); a vector becomes (n, 1).
+    """Return `x` as a finite floating-point array of shape (n, d); a vector gets the shape (n, 1).
 
-    NaN raises an error. With `allow_missing`, for columns that are scaled later, NaN and numbers of
-    any magnitude are left unchanged.
+    NaN raises an error. With `allow_missing`, which is for columns that are scaled later, NaN and
+    numbers of any magnitude are left unchanged.
 
-    float32 and float64 keep their width, half precision widens to float32, integers and booleans
-    become float64. Numbers whose products are outside the range of float32 become float64, and
-    those whose products are outside the range of float64 are rejected. The result may share memory
-    with `x`.
+    Arrays of float32 and float64 keep their dtype, half precision becomes float32, and integers and
+    booleans become float64. Numbers whose products are outside the range of float32 become float64,
+    and those whose products are outside the range of float64 are rejected. The result may share
+    memory with `x`.
 
     Examples
     --------
@@ -96,15 +96,16 @@ def require_same_lengths(lengths: Mapping[str, int]) -> None:
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n} rows" for name, n in lengths.items())
         raise ValueError(
-            f"lengths differ: {listed}. Pass one row per observation in each, in the same order."
+            f"lengths differ: {listed}. Pass arrays with one row per observation, in the same"
+            " order."
         )
 
 
 def require_same_rows(*arrays: tuple[Any, str]) -> None:
     r"""Compare the indexes of pandas objects whose rows are matched by position.
 
-    Raise if the labels are the same in a different order or overlap in part, since rows would be
-    matched wrongly. Warn if the labels have nothing in common or if one index was reset.
+    Raise if the labels are the same but in a different order, or if they overlap only partly,
+    because rows would be matched wrongly. Warn if no label is shared, or if one index was reset.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
     >>> age = pd.Series([20, 30, 40])
     >>> require_same_rows((age, "scores"), (age[::-1], "s"))
     Traceback (most recent call last):
-    ValueError: scores and s have the same index in a different order, and rows are matched ...
+    ValueError: scores and s have the same index in a different order, but rows are matched ...
     """
     indexed = [(x.index, name) for x, name in arrays if hasattr(x, "iloc")]
     if not indexed:
@@ -128,7 +129,7 @@ def require_same_rows(*arrays: tuple[Any, str]) -> None:
             if same:
                 how = "the same index in a different order"
             raise ValueError(
-                f"{name} and {other} have {how}, and rows are matched by position. Pass"
+                f"{name} and {other} have {how}, but rows are matched by position. Pass"
                 f" {other}.reindex({name}.index) to match them by label, or {other}.to_numpy() to"
                 " match them by position."
             )
@@ -209,7 +210,10 @@ def subset_mask(where: Any, n: int) -> np.ndarray:
 def require_mask(values: AnyArray, n: int) -> None:
     """Raise unless a vector has n numbers that are 0 or 1."""
     if values.shape[0] != n:
-        raise ValueError(f"lengths differ: where has {values.shape[0]} rows, the data have {n}.")
+        raise ValueError(
+            f"lengths differ: where has {values.shape[0]} rows, but the data have {n}. Pass one"
+            " value per row."
+        )
     valid = (values == 0) | (values == 1)
     if not bool(valid.all()):
         raise ValueError(
@@ -219,8 +223,8 @@ def require_mask(values: AnyArray, n: int) -> None:
 
 
 def require_labels(y: Any, name: str) -> None:
-    """Raise if y cannot be a target: masked, sparse or complex arrays, unevaluated ones, or
-    dates.
+    """Raise if y cannot be a target because it is masked, sparse, complex or not yet computed, or
+    contains dates.
     """
     require_dense(y, name)
     values = np.asarray(y)
@@ -237,7 +241,7 @@ def integer_seed(random_state: RandomState) -> int:
     """Return a seed below 2**32: the integer itself, or one drawn from the generator, or a fresh
     one for None.
 
-    Store the seed in a result, so that passing it as `random_state` repeats the result.
+    Results store this seed; passing it as `random_state` reproduces the result.
 
     Examples
     --------
@@ -275,7 +279,9 @@ def array_name(x: Any, default: str) -> str:
 
 
 def column_names(x: Any, default: str, columns: int) -> list[str]:
-    """Return one name per column: a frame's own, a Series' name, or default, default_2, ..."""
+    """Return one name per column: the column names of a frame, the name of a Series, or default,
+    default_2 and so on.
+    """
     names = getattr(x, "columns", None)
     if names is not None and len(names) == columns:
         return [str(name) for name in names]
@@ -285,7 +291,7 @@ def column_names(x: Any, default: str, columns: int) -> list[str]:
 
 def numeric_array(x: Any, name: str) -> np.ndarray:
     """Return any array as a numeric NumPy array that torch accepts; missing values become NaN,
-    which is rejected later.
+    which later checks reject.
     """
     if x is None or isinstance(x, (str, bytes)):
         raise TypeError(f"{name} is {x!r}; pass an array with one row per observation.")
@@ -309,8 +315,8 @@ def numeric_array(x: Any, name: str) -> np.ndarray:
 
 
 def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
-    """Return the error for non-numeric values. Objects are inspected, since pandas before 3 stores
-    text as objects.
+    """Return the error for non-numeric values. Arrays of objects are inspected, because pandas
+    before version 3 stores text as objects.
     """
     kind = dtype.kind
     if kind in "US" or any(
@@ -337,19 +343,19 @@ def _not_numeric(dtype: Any, name: str, values: Any = ()) -> TypeError:
 
 
 def _from_frame(x: Any, name: str) -> np.ndarray:
-    """Return a frame or a Series of pandas, polars or pyarrow as an array."""
+    """Return a frame or Series from pandas, polars or pyarrow as an array."""
     if hasattr(x, "to_pandas"):
         x = x.to_pandas()
     if x.ndim == 1:
         return _column(x, name)
     if not x.shape[1]:
-        raise ValueError(f"{name} has no columns.")
+        raise ValueError(f"{name} has no columns; pass at least one.")
     columns = [x.iloc[:, i] for i in range(x.shape[1])]
     return np.stack([_column(column, f"{name}[{column.name!r}]") for column in columns], axis=1)
 
 
 def _column(column: Any, name: str) -> np.ndarray:
-    """Return a pandas Series as an array; NaN for missing values."""
+    """Return a pandas Series as an array, with NaN for missing values."""
     dtype = column.dtype
     if dtype.kind not in "biuf":
         raise _not_numeric(dtype, name, column)
@@ -372,15 +378,15 @@ def as_columns(x: AnyArray, name: str) -> AnyArray:
 
 
 def only_column(x: AnyArray, name: str) -> AnyArray:
-    """Return the one column of a matrix."""
+    """Return the only column of a matrix."""
     if x.shape[1] != 1:
         raise ValueError(f"{name} has {x.shape[1]} columns; pass one column.")
     return x[:, 0]
 
 
 def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
-    """Return whether float32 is too narrow for the products of numbers in columns from `low` to
-    `high`; raise if float64 is too narrow as well.
+    """Return whether columns with minima `low` and maxima `high` need float64 because products of
+    their numbers don't fit into float32; raise if they don't fit into float64 either.
 
     The magnitude of constant columns does not matter.
     """
@@ -390,7 +396,7 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
     if largest > LARGEST_NUMBER:
         raise ValueError(
             f"{name} contains numbers as large as {largest:.3g}, whose products overflow a float;"
-            f" the limit is {LARGEST_NUMBER:g}. Rescale it, or treat such numbers as missing."
+            f" the limit is {LARGEST_NUMBER:g}. Rescale {name}, or treat such numbers as missing."
         )
     if narrowest < SMALLEST_SPREAD:
         raise ValueError(
@@ -402,7 +408,7 @@ def needs_float64(low: np.ndarray, high: np.ndarray, name: str) -> bool:
 
 
 def require_values(x: Any, name: str) -> None:
-    """Raise if x is a query: a LazyFrame of polars or a relation of DuckDB."""
+    """Raise if x is a query that has not been run: a polars LazyFrame or a DuckDB relation."""
     kind = type(x).__name__
     call = {"LazyFrame": "collect()", "DuckDBPyRelation": "df()"}.get(kind)
     if call is not None:
@@ -416,8 +422,7 @@ def require_dense(x: Any, name: str) -> None:
         plain = str(x.layout) == "torch.strided" and x.device.type != "meta"
         if not plain or x.is_nested or x.is_quantized:
             raise TypeError(
-                f"{name} is not a dense tensor but sparse, nested, quantized or on the meta device;"
-                " pass a dense tensor."
+                f"{name} is sparse, nested, quantized or on the meta device; pass a dense tensor."
             )
         if x.is_complex():
             raise _not_numeric(np.dtype(complex), name)
@@ -428,7 +433,7 @@ def require_dense(x: Any, name: str) -> None:
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise ValueError(
             f"{name} is a masked array with missing values; pass {name}.filled(np.nan), or drop"
-            " those rows."
+            " the rows with missing values."
         )
 
 
@@ -446,15 +451,13 @@ def require_finite(values: np.ndarray, name: str, allow_missing: bool) -> None:
 
 
 def _is_default(index: Any) -> bool:
-    """Return whether an index counts from 0, like that of a new object or one whose index was
-    reset.
-    """
+    """Return whether an index is 0, 1, 2 and so on, as in a new object or after a reset."""
     return bool(index.dtype.kind == "i" and (np.asarray(index) == np.arange(len(index))).all())
 
 
 def effective_number(weights: np.ndarray) -> float:
-    """Return the number of rows of equal weight whose mean is as precise (Kish, 1965): the square
-    of the sum of the weights over the sum of their squares.
+    """Return the number of equally weighted rows whose mean would be as precise (Kish, 1965): the
+    square of the sum of the weights divided by the sum of their squares.
 
     Examples
     --------
@@ -465,7 +468,7 @@ def effective_number(weights: np.ndarray) -> float:
 
 
 def has_few_effective(rows: int, effective: float) -> bool:
-    """Return whether a few rows with large weights dominate the mean of many, or leave too few
-    effective rows for an interval.
+    """Return whether a few rows with large weights dominate the mean, or whether the effective
+    number of rows is too small for an interval.
     """
     return effective < max(FEW_EFFECTIVE * rows, min(LEAST_EFFECTIVE, rows / 2))

@@ -1,10 +1,10 @@
-"""Writing files safely: used for models, reports, tables and records.
+"""Write models, reports, tables and records safely.
 
-:func:`require_writable` checks a path before the work that produces its content. The content is
-then written to a temporary file in the same folder, flushed to disk, and replaces the old file in
+:func:`require_writable` checks a path before the content is computed. The content is then written
+to a temporary file in the same folder and flushed to disk, and this file replaces the old one in
 one step. On Linux, the temporary file has no name until it is complete, so a killed process leaves
 nothing behind. The file keeps the mode, owner and group of the old one; a new file is readable only
-by those who can read all of its `inputs`.
+by users who can read all of its `inputs`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PARSED_TIMES = 8
 
 
 class Budget:
-    """Memory, in bytes, that reading one file may take; readers deduct from it before they
-    allocate.
+    """Number of bytes of memory that may be used to read one file. Readers charge memory to the
+    budget before they allocate it.
 
     Examples
     --------
@@ -47,13 +47,15 @@ class Budget:
 
     @classmethod
     def of_file(cls, path: Path, times: int, max_bytes: int | None = None) -> Budget:
-        """Return the budget for a file: `max_bytes` if given, else a multiple of its size."""
+        """Return the budget for a file: `max_bytes` if given, otherwise a multiple of the file's
+        size.
+        """
         if max_bytes is None:
             max_bytes = max(times * path.stat().st_size, ALWAYS_BYTES)
         return cls(max_bytes)
 
     def charge(self, size: int) -> None:
-        """Count bytes; raise if they are too many."""
+        """Charge a number of bytes to the budget; raise if it is exceeded."""
         self.charged += size
         if self.charged > self.max_bytes:
             raise ValueError(
@@ -62,8 +64,8 @@ class Budget:
             )
 
     def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
-        """Charge the most memory that a parsed text may take: a multiple of its size, plus the
-        memory of the values it encodes.
+        """Charge the most memory that a parsed text may use: a multiple of its size, plus the
+        memory for the values that it encodes.
         """
         self.charge(
             PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())
@@ -79,18 +81,18 @@ def require_regular(path: Path, kind: str) -> None:
 
 
 def require_writable(files: Mapping[str, Path], inputs: Mapping[str, Path] | None = None) -> None:
-    """Raise if a file cannot be written. Call it before doing the work.
+    """Raise if a file cannot be written. Call this function before computing the content.
 
-    A path is rejected if it is a folder, a device or a pipe; if it is also an input or another
-    output; and if its folder is missing or not writable, which is tested.
+    A path is rejected if it is a folder, a device or a pipe, if it is also an input or another
+    output, or if its folder does not exist or is not writable, which is tested by creating a file
+    in it.
 
     Parameters
     ----------
     files
-        Paths keyed by their names in messages, such as "report".
+        Paths, keyed by their names for messages, such as "report".
     inputs
-        Files that the work reads and that must not be overwritten, keyed by their names in
-        messages.
+        Files that are read and must not be overwritten, keyed by their names for messages.
     """
     seen: dict[Path, str] = {}
     for kind, path in files.items():
@@ -128,7 +130,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
-    """Open a text file to write piece by piece; it replaces the old one if the block succeeds."""
+    """Open a text file to be written piece by piece; it replaces the old file if the block
+    succeeds.
+    """
     target = _target(path, "file")
     unfinished = _beside(target)
     try:
@@ -142,7 +146,7 @@ def open_whole(path: Path, inputs: Collection[Path] = ()) -> Iterator[TextIO]:
 
 
 def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()) -> None:
-    """Write several files: all or, if anything fails, none, so that old files stay unchanged.
+    """Write several files, or none if anything fails, in which case all old files stay unchanged.
 
     Only a crash between two renames can leave a mix of new and old files, all of them complete.
     """
@@ -175,8 +179,8 @@ def write_together(contents: Mapping[Path, bytes], inputs: Collection[Path] = ()
 
 @contextlib.contextmanager
 def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> Iterator[BinaryIO]:
-    """Open the file that replaces a target, with its mode; flush it to disk, and name the target in
-    errors that don't name it, such as one for a full disk.
+    """Open a temporary file that will replace the target and has the target's mode, and flush it to
+    disk at the end. Errors that don't name a file, such as those for a full disk, name the target.
     """
     old = target.stat() if target.exists() else None
     mode = _new_mode(inputs) if old is None else 0o600
@@ -202,7 +206,7 @@ def _synced(unfinished: Path, target: Path, inputs: Collection[Path] = ()) -> It
 
 
 def _nameless(folder: Path, mode: int) -> int | None:
-    """Open a new file without a name; None if the system doesn't support that."""
+    """Open a new file without a name; return None if the system doesn't support this."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
@@ -212,7 +216,9 @@ def _nameless(folder: Path, mode: int) -> int | None:
 
 
 def _new_mode(inputs: Collection[Path]) -> int:
-    """Return the mode of a new file, readable only by those who can read each of the inputs."""
+    """Return the mode of a new file, which is readable only by users who can read each of the
+    inputs.
+    """
     mode = 0o666
     for path in inputs:
         if not path.exists():  # a pattern of names
@@ -225,8 +231,8 @@ def _new_mode(inputs: Collection[Path]) -> int:
 
 
 def _keep_access(path: Path, old: os.stat_result) -> None:
-    """Copy owner, group and mode from another file; if the group cannot be kept, remove group
-    access.
+    """Copy the owner, group and mode of the old file; if the group cannot be kept, remove the
+    group's access.
     """
     mode = stat.S_IMODE(old.st_mode)
     new = path.stat()
@@ -239,7 +245,9 @@ def _keep_access(path: Path, old: os.stat_result) -> None:
 
 
 def _target(path: Path, kind: str) -> Path:
-    """Return the file that a path leads to; raise unless it is a regular file or can become one."""
+    """Return the file that a path leads to; raise unless this file is a regular file or doesn't
+    exist yet.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -251,7 +259,7 @@ def _target(path: Path, kind: str) -> Path:
     if not stat.S_ISREG(mode):
         raise ValueError(
             f"the {kind} cannot be written to {str(path)!r}, which is a folder, device or pipe; "
-            "pass a file name."
+            "pass the path of a file."
         )
     if not os.access(path, os.W_OK):
         raise ValueError(f"the {kind} {str(path)!r} cannot be written: the file is read-only.")

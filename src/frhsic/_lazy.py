@@ -16,7 +16,7 @@ TORCH = "torch, which is not installed; run `pip install torch`"
 def lazy_attributes(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package; `homes` gives the module of each name."""
+    """Return `__getattr__` and `__dir__` for a package; `homes` maps each name to its module."""
 
     def get(name: str) -> Any:
         if name not in homes:
@@ -37,8 +37,8 @@ def has_torch() -> bool:
 
 
 def attribute(module: str, name: str) -> Any:
-    """Return an attribute of a module; if torch is missing, the error explains how to install
-    it.
+    """Return an attribute of a module; if torch is missing, raise an error that explains how to
+    install torch.
     """
     try:
         return getattr(import_module(module), name)

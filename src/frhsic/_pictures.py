@@ -1,6 +1,8 @@
-"""Pictures as SVG text without scripts: lines with bands above bars that count people.
+"""Draw pictures as SVG text without scripts: lines with bands, above bars that show numbers of
+people.
 
-Colors are attributes, for notebooks; the style sheet of a report overrides them by class.
+Colors are set as attributes, for notebooks; the style sheet of a report overrides these colors by
+class.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Frame:
-    """The frame of a picture: ranges, axis names and size.
+    """The frame of a picture: its ranges, axis names and size.
 
     Attributes
     ----------
@@ -40,13 +42,13 @@ class Frame:
     y
         Range of the vertical axis.
     names
-        Names of the two axes, and the description for screen readers.
+        Names of the two axes, and a description for screen readers.
     width
-        Width in units of the picture.
+        Width in SVG units.
     height
-        Height in the same units.
+        Height in SVG units.
     small
-        Whether to omit names and most numbers.
+        Whether to omit the names of the axes and most numbers.
     """
 
     x: tuple[float, float]
@@ -72,19 +74,19 @@ class Frame:
         Parameters
         ----------
         lines
-            From back to front.
+            Lines to draw, from back to front.
         bars
             Left end, right end and height of each bar.
         dots
-            Points without a line.
+            Points that are not connected by a line.
         level
             Position and name of a horizontal line.
         marks
-            Points marked with a ring and a name, each with the kind of line that it is on.
+            Points to mark with a ring and a name, each with the kind of line that the point is on.
         neutral
             Whether rings are gray instead of a warning color.
         tips
-            Left and right ends of parts of the x-axis, with the tooltips shown there.
+            Left and right ends of ranges on the x-axis, each with its tooltip.
         """
         top, left, right = (6, 30, 4) if self.small else (28, 62, 12)
         labels, power = self._labels()
@@ -159,8 +161,8 @@ class Frame:
         )
 
     def _labels(self) -> tuple[dict[float, str], str]:
-        """Return the labels of the vertical axis, and their unit if they are very small or very
-        large, such as “10⁻⁶” or “millions”.
+        """Return the labels of the vertical axis and, if they are very small or very large, their
+        unit, such as “10⁻⁶” or “millions”.
         """
         values = ticks(*self.y, 2 if self.small else 5)
         largest = max(map(abs, values), default=0.0)
@@ -292,7 +294,7 @@ def ticks(low: float, high: float, count: int) -> list[float]:
 
 
 def padded_range(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
-    """Return a range padded at both ends by a share of its width."""
+    """Return a range widened at both ends by a share of its width."""
     pad = share * (high - low or abs(high) or 1.0)
     return low - pad, high + pad
 
@@ -304,7 +306,8 @@ def tradeoff_svg(
     dots: Sequence[tuple[float, float]] = (),
     chosen: tuple[float, float] | None = None,
 ) -> str:
-    """Return performance against a gap as SVG: the line of trade-offs, the chosen one, other dots.
+    """Return an SVG plot of performance against a gap: a line through the trade-offs, the chosen
+    trade-off, and other points as dots.
 
     Examples
     --------
@@ -326,7 +329,7 @@ def tradeoff_svg(
 def curve_svg(
     line: Line, overall: float, names: tuple[str, str], *, width: int = 720, height: int = 260
 ) -> str:
-    """Return a line with its band, and the overall mean, as SVG."""
+    """Return an SVG plot of a line with its band and the overall mean."""
     every = [*line.y, *line.low, *line.high, overall]
     box = (line.x[0], line.x[-1]), padded_range(min(every), max(every))
     frame = Frame(*box, (*names, f"{names[1]}, {names[0]}"), width, height)
@@ -334,7 +337,7 @@ def curve_svg(
 
 
 def card(lines: Iterable[str], svg: str = "") -> str:
-    """Return sentences above a picture, for a notebook; the first is bold.
+    """Return HTML for a notebook: sentences, of which the first is bold, above a picture.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Progress of a long computation, reported to a listener if there is one."""
+"""Report the progress of a long computation to a listener, if there is one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def has_listener() -> bool:
-    """Return whether there is a listener; if not, there is no need to compute totals."""
+    """Return whether there is a listener; if there is none, totals need not be computed."""
     return _listener.get() is not None
 
 

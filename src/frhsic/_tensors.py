@@ -1,4 +1,4 @@
-"""Conversion of inputs to validated torch tensors, for computations with torch.
+"""Convert inputs to torch tensors and validate them.
 
 The checks are the same as in :mod:`frhsic._arrays`. A torch tensor stays on its device and in the
 autograd graph.
@@ -19,9 +19,9 @@ from frhsic._arrays import RandomState
 def matrix(
     x: Any, name: str, *, device: torch.device | str | None = None, allow_missing: bool = False
 ) -> Tensor:
-    """Return `x` as a finite floating-point tensor of shape (n, d); a vector becomes (n, 1).
+    """Return `x` as a finite floating-point tensor of shape (n, d); a vector gets the shape (n, 1).
 
-    Its dtype and its checks are the same as in :func:`frhsic._arrays.matrix`, and it stays on its
+    The dtype and the checks are the same as in :func:`frhsic._arrays.matrix`. A tensor stays on its
     device unless `device` is given.
 
     Examples
@@ -46,7 +46,7 @@ def vector(x: Any, name: str) -> Tensor:
 
 
 def column_values(x: Tensor) -> np.ndarray:
-    """Return the one column of a matrix in NumPy's float64, of shape (n,)."""
+    """Return the only column of a matrix as a NumPy array of float64, of shape (n,)."""
     return _arrays.to_numpy(x[:, 0].detach().to(torch.float64))
 
 
@@ -77,12 +77,12 @@ def subset_mask(where: Any, n: int) -> Tensor:
 
 
 def to_input_type(value: Tensor, *inputs: Any) -> Tensor | float:
-    """Return a result as a tensor if the input was a tensor, and as a float otherwise."""
+    """Return a result as a tensor if the input was a tensor, otherwise as a float."""
     return value if any(isinstance(x, Tensor) for x in inputs) else value.item()
 
 
 def resolve_device(device: torch.device | str | None) -> torch.device:
-    """Return the available torch device for "auto", None, a name or a device."""
+    """Return the torch device for "auto", None, a name or a device; raise if it is unavailable."""
     if device is None or device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -101,8 +101,8 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
 
 
 def generator(random_state: RandomState) -> torch.Generator:
-    """Return the given torch generator, or a new one on the CPU seeded by
-    :func:`frhsic._arrays.integer_seed` of the state.
+    """Return the given torch generator, or a new one on the CPU, seeded with
+    :func:`frhsic._arrays.integer_seed`.
     """
     if isinstance(random_state, torch.Generator):
         return random_state

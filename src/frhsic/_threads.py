@@ -1,7 +1,8 @@
-"""Limits on threads: at most `n_jobs` in every pool during a call, restored afterwards.
+"""Limit every thread pool to `n_jobs` threads during a call, and restore the pools afterwards.
 
-OpenMP has a thread count for each Python thread, while BLAS often has one for the whole process. If
-calls are concurrent, only the first changes the latter, so that it can be restored.
+OpenMP has a thread count for each Python thread, while BLAS often has one for the whole process. Of
+several concurrent calls, only the first changes the thread count of BLAS, so that this count can be
+restored.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 @contextmanager
 def limit_threads(n_jobs: int | None) -> Iterator[None]:
-    """Limit the threads of BLAS and OpenMP; smaller pools stay as they are."""
+    """Limit the threads of BLAS and OpenMP; pools with fewer threads are unchanged."""
     threads = thread_count(n_jobs)
     pools = _pools(len(sys.modules))
     first = _blas.acquire(blocking=False)
@@ -56,7 +57,7 @@ def limit_threads(n_jobs: int | None) -> Iterator[None]:
 
 
 def limit_to_n_jobs(method: Callable[P, R]) -> Callable[P, R]:
-    """Limit a method of an estimator to the threads of its `n_jobs`."""
+    """Decorate a method of an estimator so that it uses at most `n_jobs` threads."""
 
     @wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""Settings of LightGBM for tables of any width."""
+"""Settings for LightGBM on tables of any width."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MOST_BINS = 255
 
 
 def bins_of_a_column(columns: int) -> int:
-    """Return the largest number of bins per column for a table of this width: 255 up to 257
-    columns, 63 from 1,041 on.
+    """Return the largest number of bins per column for a table with this many columns: 255 for up
+    to 257 columns, 63 for 1,041 or more.
     """
     return min(max(BINS_OF_A_TABLE // max(columns, 1), FEWEST_BINS), MOST_BINS)
 
 
 def histogram_settings(columns: int) -> dict[str, Any]:
-    """Return LightGBM's histogram settings for a table of this width."""
+    """Return LightGBM's histogram settings for a table with this many columns."""
     return {
         "max_bin": bins_of_a_column(columns),
         # otherwise LightGBM times both ways to build histograms, which takes as long as a tree and

@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line, and blocks that suppress them."""
+"""Warnings that point to the caller's line, and a context manager that ignores warnings."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @contextmanager
 def ignore_warnings(category: type[Warning] = Warning) -> Iterator[None]:
-    """Ignore a category of warnings, in one thread at a time, since filters are global."""
+    """Ignore a category of warnings, in one thread at a time because warning filters are global."""
     with _FILTERS, warnings.catch_warnings(action="ignore", category=category):
         yield

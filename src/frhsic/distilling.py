@@ -46,7 +46,7 @@ STATED = {
 
 
 class GivenRows(NamedTuple):
-    """Rows as arguments of a predictor's `fit`."""
+    """The arguments of a predictor's `fit`, for some rows."""
 
     X: Any
     y: np.ndarray
@@ -69,26 +69,29 @@ def distill(
 ) -> Distilled:
     """Fit one plain model that imitates a predictor with a parity limit.
 
-    The predictor is refitted on four fifths of the rows, and the plain model is fitted to its
-    out-of-fold scores. A tenth of the rows determines when boosting stops and how much the limit
-    must be tightened, because the imitation adds to the gap; the last tenth measures both models.
+    The predictor is refitted on four fifths of the rows, and the plain model is fitted to the
+    predictor's out-of-fold scores. Another tenth of the rows determines when boosting stops, and
+    how much the limit is tightened to offset the gap that the imitation adds. Both models are
+    evaluated on the last tenth.
 
     Parameters
     ----------
     predictor : ParityClassifier or ParityRegressor
-        Fitted or unfitted; only its parameters are used. It must have at most two classes.
+        The predictor to imitate, fitted or not, since only its parameters are used. It must have at
+        most two classes.
     estimator : classifier, regressor or None
-        The plain model. None uses LightGBM's boosted trees, which can be exported to ONNX. A
-        regressor is fitted to the scores; a classifier gets each row with both labels, weighted by
-        the score. A Pipeline gets the columns of X; other models get numeric arrays, with NaN for
-        missing values.
+        The plain model. None uses boosted trees from LightGBM, which can be exported to ONNX. A
+        regressor is fitted to the scores; a classifier is fitted to two copies of each row, one for
+        each label, weighted according to the score. A Pipeline gets the columns of X; other models
+        get numeric arrays with NaN for missing values.
     X, y, sensitive_features, control_features, sample_weight, groups
-        Rows, as in the predictor's `fit`, possibly the same ones. Controls must be columns of X.
+        Rows in the form that the predictor's `fit` expects; they may be the rows on which it was
+        fitted. Controls must be columns of X.
 
     Returns
     -------
     Distilled
-        The plain model; a :class:`~frhsic.estimators.DistilledClassifier` for two classes.
+        The plain model, which is a :class:`~frhsic.estimators.DistilledClassifier` for two classes.
 
     Examples
     --------
@@ -120,7 +123,7 @@ def distill(
     if isinstance(estimator, Pipeline) and predictor.uses_sensitive:
         raise ValueError(
             "estimator is a Pipeline, which gets only the columns of X, but the predictor uses the"
-            " attributes. Pass None, or a model that accepts arrays."
+            " attributes as well. Pass None, or a model that accepts arrays."
         )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     groups = None if groups is None else np.asarray(given["groups"])
@@ -170,8 +173,8 @@ def _imitation(
 ) -> Distilled:
     """Return the plain model, fitted to out-of-fold scores.
 
-    For decisions, its threshold gives the same share of positive decisions as the teacher's on the
-    rows of `check`.
+    If the limit is on decisions, the threshold gives the same share of positive decisions as the
+    teacher's threshold on the rows of `check`.
     """
     solution = teacher.solution_
     assert solution is not None
@@ -209,14 +212,14 @@ def _imitation(
 
 
 def _known(teacher: ParityEstimator, s: np.ndarray) -> np.ndarray:
-    """Return the indices of the rows that the teacher can score: if it uses attributes, those with
-    known ones.
+    """Return the indices of the rows that the teacher can score: those without missing attributes
+    if it uses attributes, otherwise all.
     """
     return np.flatnonzero(~np.isnan(s).any(axis=1) | (not teacher.uses_sensitive))
 
 
 def _without_model(teacher: ParityEstimator, schema: Schema | None, columns: int) -> Distilled:
-    """Return a distilled model with its columns but without a fitted model."""
+    """Return a distilled model that has all of its fields except the fitted model and the costs."""
     more: dict[str, Any] = {}
     if isinstance(teacher, ParityClassifier):
         more = {"classes_": teacher.classes_, "threshold_": teacher.threshold_}
@@ -246,8 +249,8 @@ def _teacher_scores(
 
 @dataclass(frozen=True, eq=False)
 class _Comparison:
-    """The outputs of the teacher and of the distilled model on the same rows: scores, or 0/1
-    decisions if the teacher limits those.
+    """The outputs of the teacher and of the distilled model on the same rows: 0/1 decisions if the
+    limit is on decisions, otherwise scores.
     """
 
     teacher: ParityEstimator
@@ -285,15 +288,15 @@ class _Comparison:
         )
 
     def gaps(self) -> list[list[tuple[Number, np.ndarray]]]:
-        """Return the gaps of both models by each attribute, with each row's contribution."""
+        """Return the gaps of both models for each attribute, with the contribution of each row."""
         rows = self.y, self.s, self.weights, self.groups
         return [
             output_gaps(self.teacher, one, *rows, Settings(), self.strata) for one in self.outputs
         ]
 
     def excess(self) -> float:
-        """Return the factor by which the limit must be tightened so that the distilled model has
-        the teacher's gaps; 1 without limits.
+        """Return the factor by which to tighten the limit so that the gaps of the distilled model
+        match those of the teacher; 1 if no gap is limited.
         """
         assert self.teacher.frontier_ is not None
         limits = self.teacher.frontier_.limits(self.teacher.limit)
@@ -305,7 +308,7 @@ class _Comparison:
         return float(min(max([1.0, *ratios]), MOST_EXCESS))
 
     def costs(self) -> Iterator[ImitationCost]:
-        """Yield performance and gaps of both models, with intervals for the differences."""
+        """Yield the performance and the gaps of both models, with intervals for the differences."""
         level = round(1 - Settings().confidence, 12)
         threshold = 0.5 if self.teacher.aim == "decision" else None
         every = changes(*self.outputs, self.y, threshold, level, self.groups, self.weights)

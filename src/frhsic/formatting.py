@@ -1,4 +1,4 @@
-"""Numbers and hints as text, formatted consistently in sentences, tables, messages and reports."""
+"""Format numbers and hints consistently for sentences, tables, messages and reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SHOWN = 30
 
 
 def figure(value: float | None, digits: int = 3) -> str:
-    """Format an estimate: three significant digits, a true minus sign, powers of ten written out.
+    """Format an estimate with three significant digits and a true minus sign; very large or small
+    numbers get a power of ten.
 
     Examples
     --------
@@ -62,8 +63,8 @@ def amount(value: float | None, digits: int = 3) -> str:
 
 
 def format_estimate(value: float, limit: float | None = None) -> str:
-    """Format an estimate with two significant digits (four from a million), or more if they are
-    needed to show on which side of a limit it is.
+    """Format an estimate with two significant digits (four from a million), or with more if they
+    are needed to show on which side of a limit the estimate is.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def format_exact(value: float) -> str:
 
 
 def format_difference(value: float) -> str:
-    """Format a difference: two significant digits, with a sign.
+    """Format a difference with two significant digits and its sign.
 
     Examples
     --------
@@ -136,8 +137,8 @@ def format_difference(value: float) -> str:
 
 
 def points(share: float) -> str:
-    """Format a difference of shares in percentage points, with its sign; one that would round to 0
-    has two significant digits.
+    """Format a difference between shares in percentage points, with its sign; a difference that
+    would be rounded to 0 gets two significant digits.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def points(share: float) -> str:
 
 
 def format_interval(value: float, low: float, high: float) -> str:
-    """Format an estimate with the ends of its interval.
+    """Format an estimate together with its interval.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def format_interval(value: float, low: float, high: float) -> str:
 
 
 def chance(pvalue: float) -> str:
-    """Format a p-value with the sign that follows the letter p.
+    """Format a p-value with a sign such as = or <, so that it can follow the letter p.
 
     Examples
     --------
@@ -172,8 +173,8 @@ def chance(pvalue: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Format a share in percent: three significant digits, as :func:`figure`, without trailing
-    zeros.
+    """Format a share in percent, with three significant digits as in :func:`figure`, but without
+    trailing zeros.
 
     Examples
     --------
@@ -184,8 +185,8 @@ def percent(value: float) -> str:
 
 
 def inflect(text: str, count: int) -> str:
-    """Return a text with the words for this count: the first one of ``[is|are]`` for one, the
-    second for any other number.
+    """Choose words in a text according to a count: of ``[is|are]``, the first if the count is one,
+    otherwise the second.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def format_count(count: float, noun: str) -> str:
 
 
 def rows_needed_phrase(rows: int, noun: str = "rows") -> str:
-    """Say how many rows would show that a limit is met, to two digits.
+    """Return a phrase that states, to two digits, how many rows would show that a limit is met.
 
     Examples
     --------
@@ -236,8 +237,8 @@ def capitalize(text: str) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an error message: the closest known name or one with this prefix, else all
-    known names. Case is ignored.
+    """Return a hint for an error message: the closest known name, or one that starts with the given
+    name, or else all known names. Case is ignored.
 
     Examples
     --------
@@ -258,10 +259,10 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def printable(text: str, most: int | None = None) -> str:
-    r"""Return text that is safe on a terminal: control and invalid characters become �, and the
-    text is truncated to `most` characters.
+    r"""Return a text that is safe to show on a terminal: control characters and invalid characters
+    become �, and the text is truncated to `most` characters.
 
-    Column names come from files, and an escape sequence in one could rewrite the screen.
+    Column names come from files, and an escape sequence in a name could rewrite the screen.
 
     Examples
     --------

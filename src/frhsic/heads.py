@@ -50,7 +50,7 @@ SVM_ROWS = 5000
 
 @dataclass(frozen=True)
 class HeadGap:
-    """The gap of one fresh head by one attribute, on test rows.
+    """The gap of one new head with respect to one attribute, measured on test rows.
 
     Attributes
     ----------
@@ -61,17 +61,17 @@ class HeadGap:
     performance
         Accuracy, or mean squared error.
     gdp
-        GDP of the head's probabilities, or of its predictions in the unit of y.
+        GDP of the head's probabilities or, for a regression, of its predictions, in the unit of y.
     low
-        Lower end of its 95 % interval.
+        Lower end of the 95 % interval for GDP.
     high
-        Upper end of its 95 % interval.
+        Upper end of the 95 % interval for GDP.
     expected_under_independence
-        Mean of the estimated GDP if scores and attribute were independent.
+        Expected value of the estimated GDP if the scores were independent of the attribute.
     standardized_gdp
         GDP divided by the standard deviation of the scores; 0 if they are constant.
     train_rows
-        Rows that the head was fitted on.
+        Number of rows that the head was fitted on.
     """
 
     head: str
@@ -87,18 +87,19 @@ class HeadGap:
 
 @dataclass(frozen=True)
 class AttributeProbes:
-    """How well an attribute can be recovered from Z, on test rows.
+    """How well an attribute can be recovered from Z on test rows.
 
     Attributes
     ----------
     linear_r2
-        R² of a ridge regression that predicts the attribute from Z, fitted on the training rows; 0
-        or less if it recovers nothing.
+        R² of a ridge regression that was fitted on the training rows to predict the attribute from
+        Z; 0 or less if it recovers nothing.
     trees_r2
-        The same for boosted trees.
+        R² of boosted trees that were fitted in the same way.
     mutual_information
-        In nats, by nearest neighbors (:func:`frhsic.dependence.mutual_information`); about 0 if Z
-        and the attribute are independent.
+        Mutual information of Z and the attribute in nats, estimated from nearest neighbors
+        (:func:`frhsic.dependence.mutual_information`); about 0 if Z and the attribute are
+        independent.
     """
 
     attribute: str
@@ -116,13 +117,13 @@ class HeadProbes:
     heads
         One entry for each head and attribute.
     probes
-        One for each attribute.
+        One entry for each attribute.
     unit
         Unit of every GDP: "probability", or "unit of y".
     train_rows
-        Number of rows to fit on.
+        Number of rows that heads and probes were fitted on.
     test_rows
-        Number of rows to measure on.
+        Number of rows on which gaps and probes were measured.
     seed
         Seed that reproduces the result.
     """
@@ -141,8 +142,8 @@ class HeadProbes:
 
     @property
     def spread(self) -> float:
-        """Standard deviation over heads (n in the denominator) of their largest GDP, which shows
-        how much the choice of head matters.
+        """Standard deviation (with n in the denominator) of the largest GDP of each head, which
+        shows how much the choice of head matters.
         """
         return float(np.std(self.to_frame().groupby("head", sort=False)["gdp"].max().to_numpy()))
 
@@ -150,8 +151,8 @@ class HeadProbes:
         return self.worst.gdp
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a DataFrame with one row for each head and attribute, including the attribute's
-        probes.
+        """Return a DataFrame with one row for each head and attribute, which also contains the
+        attribute's probes.
         """
         probes = {probe.attribute: asdict(probe) for probe in self.probes}
         return pd.DataFrame([{**asdict(gap), **probes[gap.attribute]} for gap in self.heads])
@@ -169,8 +170,8 @@ def probe_heads(
     resolution: float | None = None,
     random_state: _arrays.RandomState = 0,
 ) -> HeadProbes:
-    r"""Fit fresh heads f on frozen Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E f(Z)|` of each
-    on test rows.
+    r"""Fit new heads f on a frozen representation Z = h(X), and measure :math:`E_S |E[f(Z) | S] - E
+    f(Z)|` for each head on test rows.
 
     If the representation is independent of S, no head has a gap. If only the representation's own
     head was penalized, other heads may have large gaps. The largest measured gap is a lower bound
@@ -179,12 +180,14 @@ def probe_heads(
     Parameters
     ----------
     encoder
-        A fitted object with a ``transform``, a function of X, or None if X is already Z.
+        A fitted object with a ``transform`` method, a function of X, or None if X is already Z.
     X, y, sensitive_features
-        Rows that heads and probes are fitted on; several attributes are measured separately.
+        Rows that heads and probes are fitted on. If there are several attributes, each is measured
+        separately.
     test
-        Share of these rows to measure on, or the test rows themselves as (X, y,
-        sensitive_features). No head is fitted on them, and the encoder should not be either.
+        Share of these rows to use as test rows, or the test rows themselves as (X, y,
+        sensitive_features). No head is fitted on the test rows, and the encoder should not have
+        been either.
     heads
         Names among :data:`HEADS`: logistic or ridge regression, a network with 64 hidden units, 100
         random trees, a support vector machine with a Gaussian kernel (on at most 5,000 rows,
@@ -193,9 +196,9 @@ def probe_heads(
     task
         "auto" means regression if y is continuous (scikit-learn's ``type_of_target``).
     resolution
-        Resolution of GDP, a share of the rows; see :func:`frhsic.parity.gdp`.
+        Resolution of GDP, as a share of the rows; see :func:`frhsic.parity.gdp`.
     random_state
-        Seed of the split and of the heads.
+        Seed for the split and the heads.
 
     Examples
     --------
@@ -220,8 +223,8 @@ def probe_heads(
     names = _arrays.column_names(sensitive_features, "sensitive", s.shape[1])
     if s.shape[1] != s_test.shape[1]:
         raise ValueError(
-            f"the test rows have {s_test.shape[1]} attributes, the others {s.shape[1]}; pass the"
-            " same attributes for both."
+            f"the test rows have {s_test.shape[1]} attributes, but the training rows have"
+            f" {s.shape[1]}; pass the same attributes for both."
         )
     z = _encoded(encoder, X)
     z_test = _encoded(encoder, X_test)
@@ -293,7 +296,8 @@ def _unfitted(
         return dict(heads)
     if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
         raise ValueError(
-            f"heads={heads!r}; pass names from {', '.join(HEADS)}, or a mapping to estimators."
+            f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping from names to"
+            " estimators."
         )
     models = _classifiers(seed) if task == "classification" else _regressors(seed)
     return {name: models[name] for name in heads}

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 @dataclass(frozen=True)
 class Interval:
-    """Confidence interval of a number: its ends, its confidence, and how it was computed.
+    """Confidence interval for a number: its ends, its confidence, and how it was computed.
 
     Examples
     --------
@@ -37,12 +37,12 @@ class Interval:
 
 
 def agreed_low(low: float, value: float, pvalue: float, confidence: float) -> float:
-    """Return the lower end of an interval, adjusted so that it is above 0 exactly if a test of 0
-    rejects at the same level.
+    """Return the lower end of an interval, adjusted so that it is above 0 exactly if a test of the
+    value 0 rejects at the same level.
 
-    Near 0, the error of a nonnegative number is one-sided, so its lower end may use the whole
-    level. If the test rejects and `low` is 0, the lower end is the one that the test implies
-    (Miettinen, 1976): if the standard error is the value over the normal quantile :math:`z_p` of
+    Near 0, the error of a nonnegative number is one-sided, so the lower end may use the whole
+    level. If the test rejects but `low` is 0, the lower end is the one that the test implies
+    (Miettinen, 1976). If the standard error is the value over the normal quantile :math:`z_p` of
     its p-value, the lower end at the level α is value · (1 - z_α / z_p).
 
     Examples

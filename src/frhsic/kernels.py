@@ -2,9 +2,9 @@ r"""Kernels, their algebra, and the median bandwidth.
 
 A kernel is an immutable callable :math:`(x, y) \mapsto k(x, y)` on the rows of two matrices; its
 docstring states the formula. Each variable has its own kernel and its own bandwidth. Kernels can be
-added, and multiplied by numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each has the properties
-that the theorems need: an upper bound of :math:`k(x, x)`, and whether it is invariant to a common
-shift.
+added, and multiplied by numbers, as in ``10 * Linear() + Gaussian(1.0)``. Each kernel has the
+properties that the theorems need: an upper bound on :math:`k(x, x)`, and whether the kernel is
+invariant to a common shift of x and y.
 
 References
 ----------
@@ -48,12 +48,12 @@ __all__ = [
 
 
 class Kernel(ABC):
-    """A positive semi-definite kernel: callable, with properties that the theorems and the numerics
-    need.
+    """A positive semi-definite kernel: a callable with the properties that theorems and numerical
+    methods need.
 
     Kernels can be added, and multiplied by non-negative numbers: ``10 * Linear() + Gaussian(1.0)``.
-    A custom kernel implements the call and :meth:`diagonal`; the defaults of all properties assume
-    nothing about it.
+    A custom kernel implements ``__call__`` and :meth:`diagonal`; the default properties assume
+    nothing about the kernel.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class Kernel(ABC):
         """Return k(x_i, y_j) minus :attr:`offset`, computed without losing digits where k is nearly
         constant.
 
-        HSIC does not change when a constant is added to a kernel. Summing k − 1 in place of k keeps
-        the digits of its three terms, which nearly cancel.
+        HSIC does not change when a constant is added to a kernel. Its three terms nearly cancel,
+        and summing k − 1 instead of k preserves their digits.
         """
         return self(x, y)
 
@@ -109,8 +109,8 @@ class Kernel(ABC):
     def centering_safe(self) -> bool:
         """Whether HSIC stays the same when a constant is added to every row.
 
-        True for shift-invariant kernels, for the linear one (HKH removes its shift) and for their
-        sums.
+        True for shift-invariant kernels, for the linear kernel, whose shift is removed by
+        centering, and for sums of such kernels.
         """
         return self.shift_invariant
 
@@ -130,8 +130,8 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Sum(Kernel):
-    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if
-    either is.
+    """Sum of two kernels on the same variable, k(x, y) = a(x, y) + b(x, y); characteristic if a or
+    b is.
     """
 
     a: Kernel
@@ -167,9 +167,9 @@ class Sum(Kernel):
 class PerColumn(Kernel):
     r"""Product over columns, one kernel each: :math:`k(x, y) = \prod_c k_c(x_c, y_c)`.
 
-    The joint kernel on several sensitive attributes, each in its own unit and with its own
-    bandwidth. Characteristic if all factors are and are invariant to shifts (Szabo and
-    Sriperumbudur, 2018, Theorem 4).
+    A joint kernel for several sensitive attributes, each with its own unit and bandwidth.
+    Characteristic if all factors are characteristic and shift-invariant (Szabo and Sriperumbudur,
+    2018, Theorem 4).
 
     Examples
     --------
@@ -183,7 +183,8 @@ class PerColumn(Kernel):
     def _columns(self, x: Tensor) -> tuple[Tensor, ...]:
         if x.shape[-1] != len(self.kernels):
             raise ValueError(
-                f"got {len(self.kernels)} kernels for {x.shape[-1]} columns; pass one for each."
+                f"got {len(self.kernels)} kernels for {x.shape[-1]} columns; pass one kernel per"
+                " column."
             )
         return torch.split(x, 1, dim=-1)
 
@@ -227,9 +228,9 @@ def _product_of_values(values: Iterable[Tensor]) -> Tensor:
 
 @dataclass(frozen=True)
 class Multiple(Kernel):
-    r"""Kernel times a non-negative number, :math:`k(x, y) = c\, \kappa(x, y)`.
+    r"""Kernel multiplied by a non-negative number, :math:`k(x, y) = c\, \kappa(x, y)`.
 
-    Written ``c * kernel`` or ``kernel * c``. In a sum, the factors weight the parts.
+    Written as ``c * kernel`` or ``kernel * c``. In a sum of kernels, the factors are the weights.
 
     Examples
     --------
@@ -277,11 +278,11 @@ class Multiple(Kernel):
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     r"""Squared Euclidean distances, :math:`\|x_i - y_j\|^2`, of shape (..., n, m).
 
-    One column is subtracted directly. Several columns take one matrix product, of :math:`(x,
-    \|x\|^2, 1)` with :math:`(-2y, 1, \|y\|^2)`, after the center of `y` is subtracted from both
-    sides, because :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when both are far from zero.
-    The center is the median of some rows in float64, so that one outlier doesn't reduce the
-    precision of the others, and the mean in float32.
+    A single column is subtracted directly. For several columns, one matrix product of :math:`(x,
+    \|x\|^2, 1)` and :math:`(-2y, 1, \|y\|^2)` is computed after the center of `y` is subtracted
+    from `x` and `y`, because :math:`\|x\|^2 + \|y\|^2 - 2 x^\top y` loses digits when `x` and `y`
+    are far from zero. In float64, the center is the median of some rows, so that an outlier doesn't
+    reduce the precision for other rows; in float32, it is the mean.
     """
     if x.shape[-1] == 1:
         return (x - y.mT) ** 2
@@ -395,8 +396,8 @@ class Linear(Kernel):
 class HalfDistance(Kernel):
     r"""Half-distance kernel, :math:`k(x, y) = (\|x\| + \|y\| - \|x - y\|) / 2`.
 
-    HSIC under it is a quarter of the squared distance covariance. Unbounded; characteristic for
-    distributions with a mean.
+    HSIC with this kernel is a quarter of the squared distance covariance. Unbounded; characteristic
+    for distributions with a mean.
 
     Examples
     --------
@@ -416,9 +417,7 @@ class HalfDistance(Kernel):
 
 
 def _distances(x: Tensor, y: Tensor) -> Tensor:
-    """Euclidean distances, subtracted before they are squared, so that identical rows are at
-    distance 0.
-    """
+    """Euclidean distances, computed from differences, so that identical rows are at distance 0."""
     if x.shape[-1] == 1:
         return (x - y.mT).abs()
     distances: Tensor = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
@@ -426,9 +425,7 @@ def _distances(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _absolute_distances(x: Tensor, y: Tensor) -> Tensor:
-    """Sum over columns of |x_i − y_j|, one column at a time, so that no (n, m, d) tensor is
-    needed.
-    """
+    """Sum of |x_i − y_j| over columns, one column at a time to avoid an (n, m, d) tensor."""
     total = (x[..., :, None, 0] - y[..., None, :, 0]).abs()
     for column in range(1, x.shape[-1]):
         total = total + (x[..., :, None, column] - y[..., None, :, column]).abs()
@@ -449,14 +446,14 @@ def median_bandwidth(x: Any, *, name: str = "x") -> float:
     r"""Lower median of the off-diagonal Euclidean distances between rows, :math:`\mathrm{med}_{i<j}
     \|x_i - x_j\|`.
 
-    For an even number of distances, the smaller of the two middle ones. Exact up to 2,048 rows.
-    Larger samples are represented by 2,048 rows drawn without replacement with a fixed seed, so
-    that the same data give the same number.
+    For an even number of distances, this is the smaller of the two middle ones. The median is exact
+    for up to 2,048 rows. Larger samples are represented by 2,048 rows, drawn without replacement
+    with a fixed seed, so that the same data always give the same number.
 
     Raises
     ------
     ValueError
-        If the median is zero, because half or more of the pairs coincide.
+        If the median is zero because at least half of the pairs coincide.
 
     Examples
     --------
@@ -482,8 +479,8 @@ def _zero_median(rows: Tensor, name: str) -> ValueError:
 
 
 def _pair_distances(rows: Tensor, name: str) -> np.ndarray:
-    """Return the distances between pairs of rows; 0 exactly where two coincide, as differences are
-    squared.
+    """Return the distances between pairs of rows, which are computed from differences and thus
+    exactly 0 for identical rows.
     """
     rows = rows.detach().to(torch.float64).reshape(len(rows), -1)
     _arrays.require_rows(rows.shape[0], 2, f"the median distance of {name}")
@@ -501,12 +498,12 @@ def _lower_median(values: np.ndarray) -> float:
 
 
 def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
-    """Return the kernel that tests and audits use for `None`, and a phrase that describes its
-    bandwidth.
+    """Return the Gaussian kernel that tests and audits use if the kernel is None, and a phrase that
+    describes its bandwidth.
 
-    A Gaussian at the median distance or, if that is 0 because half or more of the pairs coincide,
-    at the lower median of the distances that are not 0. Binary and zero-inflated variables
-    therefore have a bandwidth, too.
+    The bandwidth is the median distance or, if that is 0 because at least half of the pairs
+    coincide, the lower median of the nonzero distances. The bandwidth is therefore positive even
+    for binary and zero-inflated variables.
 
     Examples
     --------
@@ -524,13 +521,15 @@ def default_gaussian(rows: Tensor, *, name: str = "x") -> tuple[Gaussian, str]:
 
 
 def gaussian_at_median(rows: Tensor, *, name: str = "x") -> Gaussian:
-    """Return the Gaussian kernel at the median distance of checked rows: the default kernel."""
+    """Return the default kernel: a Gaussian whose bandwidth is the median distance between the
+    checked rows.
+    """
     return Gaussian(_median_distance(rows, name))
 
 
 def per_column_gaussians(x: Any, *, name: str = "x") -> PerColumn:
-    """Return the product of Gaussians, one per column, each at that column's own median
-    distance.
+    """Return the product of one Gaussian per column, each with the median distance in its column as
+    its bandwidth.
 
     Examples
     --------

@@ -38,8 +38,8 @@ with little variance.
 
 @dataclass(frozen=True)
 class Probe:
-    """Out-of-fold R² of one model that predicts one attribute or its ranks, and R² with the
-    attribute shuffled.
+    """Out-of-fold R² of one model that predicts an attribute or its ranks, and the R² for the
+    shuffled attribute.
     """
 
     r2: float
@@ -53,25 +53,26 @@ class Probe:
 
 def linear_head(binary: bool) -> Any:
     """Return an unfitted linear model on standardized columns: logistic regression, or ridge
-    regression with a ridge for each target.
+    regression with a separate ridge for each target.
     """
     ridge = RidgeCV(alphas=RIDGES, alpha_per_target=True)
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if binary else ridge)
 
 
 def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Probe:
-    r"""Share of the variance of s, or of its ranks if that is larger, that a model recovers from z,
-    on unseen rows.
+    r"""Return the share of the variance of s, or of its ranks if that is larger, that a model
+    recovers from z on rows that it was not fitted on.
 
     .. math:: R^2 = 1 - \sum_i (s_i - \hat s_i)^2 / \sum_i (s_i - \bar s)^2, \qquad \hat s_i \text{
         out of fold.}
 
-    Zero or negative when such a model cannot use z to predict s; a better model might. Ranks are
-    included because a few rows dominate the variance of a skewed s such as income: its logarithm
-    determines income, but a linear model on it explains little of the variance. R² is one when the
-    model recovers s exactly. `shuffled_r2` is its value on independent data: negative, and more so
-    for models that overfit. The linear probe is ridge regression on standardized columns with the
-    ridge chosen within each training fold; the other probe is 100 boosted trees.
+    R² is zero or negative if such a model cannot predict s from z, although a better model might,
+    and one if the model recovers s exactly. Ranks are included because a few rows dominate the
+    variance of a skewed s such as income: a linear model of log-income explains little of the
+    variance of income, although log-income determines income. `shuffled_r2` is the R² for a
+    shuffled s, which is negative, and more so for models that overfit. The linear probe is a ridge
+    regression on standardized columns, with the ridge chosen within each training fold; the other
+    probe consists of 100 boosted trees.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     kind
         ``"linear"`` or ``"trees"``.
     seed
-        Seed of folds, trees and shuffle.
+        Seed for the folds, the trees and the shuffle.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def probe(z: np.ndarray, s: np.ndarray, kind: ProbeKind, *, seed: int = 0) -> Pr
     1.0
     """
     if float(np.ptp(s)) == 0:
-        raise ValueError("s is constant: there is nothing to recover.")
+        raise ValueError("s is constant, so there is nothing to recover; pass an s that varies.")
     folds = min(FOLDS, len(s) // 2)
     split = KFold(folds, shuffle=True, random_state=seed)
     value, rank = ((t - t.mean()) / t.std() for t in (s, rankdata(s)))
@@ -108,7 +109,7 @@ def _cross_fitted_trees(
     z: np.ndarray, targets: Sequence[np.ndarray], split: KFold, seed: int
 ) -> np.ndarray:
     """Return out-of-fold predictions of each target by boosted trees; the columns of z are binned
-    once for all of them.
+    only once for all targets.
     """
     settings: dict[str, Any] = {"objective": "regression", "seed": seed, "num_threads": 1}
     settings |= histogram_settings(z.shape[1])
@@ -135,17 +136,18 @@ def held_out_r2(
     *,
     seed: int = 0,
 ) -> float:
-    """R² on test rows of a probe that was fitted on other rows."""
+    """Return the R² on test rows of a probe fitted on other rows."""
     return float(r2_score(s_test, _model(kind, z.shape[1], seed).fit(z, s).predict(z_test)))
 
 
 def cross_fitted_scores(
     z: np.ndarray, y: np.ndarray, *, groups: np.ndarray | None = None, seed: int = 0
 ) -> np.ndarray:
-    """Scores of a linear head on z for y, each from a model fitted without its row.
+    """Return scores for y from a linear head on z, where the score of each row comes from a model
+    fitted without this row.
 
-    A probability from logistic regression when y is 0/1, a ridge prediction otherwise. With
-    `groups`, of shape (n,), the model is fitted without any row of the same group.
+    Scores are probabilities from logistic regression if y is 0/1, otherwise predictions from ridge
+    regression. With `groups`, of shape (n,), the model is fitted without any row of the same group.
     """
     binary = set(np.unique(y)) <= {0.0, 1.0}
     if groups is None:

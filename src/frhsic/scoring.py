@@ -1,4 +1,4 @@
-"""The scores of any fitted model, their AUC, and means with standard errors."""
+"""The scores of any fitted model, the AUC of scores, and means with standard errors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
 
 
 def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.ndarray:
-    """Return the scores of a fitted model: probabilities (of the second of two classes), or
+    """Return the scores of a fitted model: probabilities (for two classes, of the second), or
     predictions.
 
-    `s` contains the attributes, which a model with ``uses_sensitive`` needs, and `controls` the
-    control features, if the model needs them and they are not in X.
+    Pass the sensitive attributes as `s` for a model with ``uses_sensitive``, and the control
+    features as `controls` if the model needs them and X does not contain them.
     """
     more = {"sensitive_features": s} if getattr(model, "uses_sensitive", False) else {}
     if controls is not None:
@@ -35,9 +35,9 @@ def model_scores(model: Any, X: Any, s: Any = None, controls: Any = None) -> np.
 
 
 def model_outputs(model: Any, X: pd.DataFrame, s: Any = None) -> pd.DataFrame:
-    """Return the output of a fitted model for a table, keyed by the names of the written columns:
-    score and predicted for two classes, a score_CLASS for each of more classes and predicted,
-    predicted for numbers, and the representation of an encoder.
+    """Return the output of a fitted model for a table as columns: "score" and "predicted" for two
+    classes, one "score_CLASS" for each class and "predicted" for more classes, "predicted" for a
+    regressor, and the columns of Z for an encoder.
     """
     import pandas as pd
 
@@ -60,8 +60,8 @@ def model_outputs(model: Any, X: pd.DataFrame, s: Any = None) -> pd.DataFrame:
 def auc_and_influence(
     scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the AUC of scores of rows with y = 0 and 1, with ties counted as one half, and the
-    influence of each row on it (DeLong et al., 1988); NaN without rows of both classes.
+    """Return the AUC of scores for y in {0, 1}, with ties counted as one half, and the influence of
+    each row on the AUC (DeLong et al., 1988); both are NaN unless both classes occur.
 
     Examples
     --------
@@ -84,7 +84,9 @@ def auc_and_influence(
 
 
 def weighted_moments(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the sums over rows of w, w f, w², w² f and w² f², (5,), for :func:`mean_and_error`."""
+    """Return the sums over rows of w, w f, w², w² f and w² f², of shape (5,), for
+    :func:`mean_and_error`.
+    """
     squares = weights**2
     return np.array(
         [weights.sum(), weights @ values, squares.sum(), squares @ values, squares @ values**2]

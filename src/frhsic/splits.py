@@ -1,4 +1,6 @@
-"""Splits into rows to fit on and held-out rows: at random, by group, by time, or by both."""
+"""Split rows into rows to fit on and held-out rows: at random, by group, by time, or by group and
+time.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,25 @@ def held_out_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the rows to fit on and of the held-out rows.
 
-    Without `groups` and `order`, rows are drawn at random; with `classes`, the same share of each
-    class. With both, the later rows are held out, and each group that also has earlier rows is
-    assigned to one side at random, and its rows on the other side are dropped, so fewer rows than
-    `share` are held out.
+    Without `groups` and `order`, rows are drawn at random, with the same share of each class if
+    `classes` is given. With both `groups` and `order`, the later rows are held out. A group with
+    both earlier and later rows is assigned to one side at random, and its rows on the other side
+    are dropped, so fewer rows than `share` are held out.
 
     Parameters
     ----------
     n
         Number of rows.
     share
-        Share of the rows to hold out, approximated by whole groups and whole time steps.
+        Share of the rows to hold out; it is met only approximately, because groups and time steps
+        are not split.
     seed
-        Seed of the draw.
+        Seed for the random draw.
     groups
-        Group of each row, such as a person; no group is in both parts.
+        Group of each row, such as a person; no group is split.
     order
-        Key of each row, such as its date: held-out rows are later than the others. Rows with the
-        same key stay together. Numbers, dates, or text such as 2024-05-31.
+        Numbers, dates, or text such as 2024-05-31 by which the rows are ordered: held-out rows are
+        later than all others. Rows with the same value stay together.
     classes
         Class of each row; ignored if `groups` or `order` is given.
 
@@ -73,15 +76,15 @@ def held_out_rows(
     held[both] = place[both] < share * len(place)
     if held.all() or not held.any():
         raise ValueError(
-            "no split respects both groups and order: none keeps groups together and separates "
-            "earlier from later rows."
+            "no split respects both groups and order, because none keeps groups together and "
+            "separates earlier from later rows. Pass only one of the two."
         )
     return np.flatnonzero(~later & ~held[group]), np.flatnonzero(later & held[group])
 
 
 def _later(codes: np.ndarray, share: float, name: str) -> np.ndarray:
-    """Return a mask of the rows in the last blocks, whose total is as close to the share as
-    possible.
+    """Return a mask of the rows in the last blocks, where the blocks are chosen so that their share
+    of the rows is as close as possible to `share`.
     """
     ends = np.cumsum(np.bincount(codes))
     if len(ends) < 2:
@@ -102,14 +105,15 @@ def _complete(values: Any, n: int, name: str) -> np.ndarray:
     missing = int(pd.isna(column).sum())
     if missing:
         raise ValueError(
-            f"{name} is missing in {missing:,} of {n:,} rows; fill it in, or drop these rows."
+            f"{name} is missing in {missing:,} of {n:,} rows; fill in these values, or drop these"
+            " rows."
         )
     return column
 
 
 def _times(column: np.ndarray) -> np.ndarray:
-    """Return text such as 2024-05-31 or 31.05.2024 as dates; raise on text that cannot be ordered
-    in time.
+    """Return text such as 2024-05-31 or 31.05.2024 as dates; raise if the text cannot be ordered in
+    time.
     """
     if column.dtype.kind not in "OUST":
         return column
@@ -124,7 +128,7 @@ def _times(column: np.ndarray) -> np.ndarray:
 
 
 def take_rows(part: Any, rows: np.ndarray) -> Any:
-    """Return these rows of an array or a frame of any kind."""
+    """Return the given rows of an array or frame of any kind."""
     from sklearn.utils import _safe_indexing  # slow to import; not always needed
 
     return _safe_indexing(part, rows)

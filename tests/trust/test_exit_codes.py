@@ -145,10 +145,14 @@ def test_bad_groups_and_weights_name_column_and_rows(
 @pytest.mark.parametrize(
     ("column", "arguments", "message"),
     [
-        ("age", ["audit", *SCORE], "sensitive attribute 'age' has numbers that are too large"),
-        ("score", ["audit", *SCORE], "column 'score' has numbers that are too large"),
-        ("age", ["train", *TRAIN], "sensitive attribute 'age' has numbers that are too large"),
-        ("wage", ["train", "-t", "wage", *TRAIN[2:]], "target 'wage' has numbers that are too"),
+        ("age", ["audit", *SCORE], "sensitive attribute 'age' contains numbers that are too large"),
+        ("score", ["audit", *SCORE], "column 'score' contains numbers that are too large"),
+        ("age", ["train", *TRAIN], "sensitive attribute 'age' contains numbers that are too large"),
+        (
+            "wage",
+            ["train", "-t", "wage", *TRAIN[2:]],
+            "target 'wage' contains numbers that are too",
+        ),
     ],
 )
 def test_a_number_that_is_too_large_names_file_column_and_row(

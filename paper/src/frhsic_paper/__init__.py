@@ -1,3 +1,3 @@
-"""The paper's experiments, and further ones that it leaves open, as data. Tables and figures are
+"""The paper's experiments, and further ones on open questions, as data. Tables and figures are
 computed from records.
 """

@@ -48,7 +48,7 @@ LISTED = ("acs_income",)
 @dataclass(frozen=True)
 class Agreement:
     """One cell: our mean and that of the published sweep, and their distance in combined standard
-    deviations and errors.
+    deviations and in combined standard errors.
     """
 
     dataset: str
@@ -117,10 +117,9 @@ AREA_MARGIN = 0.05
 
 
 def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
-    """Return the number of cells of the printed main table in which nAUP is within .05 of ours, the
-    same number among cells with the same rows and weights, and the number in which GDP is within
-    two combined standard deviations. The deviation of a printed cell is taken from the nearest row
-    of the file.
+    """Return the number of cells in the printed main table in which nAUP is within .05 of ours, how
+    many of these have the same rows and weights, and the number in which GDP is within two combined
+    standard deviations. The deviation of a printed cell is taken from the nearest row of the file.
     """
     areas, alike, gaps = [], [], []
     for dataset in swept_datasets(records):

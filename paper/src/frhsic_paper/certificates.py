@@ -3,9 +3,9 @@ the population.
 
 :func:`gdp_certificate` is the finite-sample theorem: HSIC bounds the gap of every head with a given
 norm. Write :math:`\delta` for the centered scores of a head :math:`f` and :math:`P_m` for the
-projection on the m leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m \delta\|^2
-/ n`: the part of the variance of the scores that S explains along those directions. Its root bounds
-the mean absolute gap. Then
+projection onto the m leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m
+\delta\|^2 / n`: the part of the variance of the scores that S explains along those directions. Its
+root bounds the mean absolute gap. Then
 
 .. math:: \frac1n \|P_m \delta\|^2
     \le \frac{\|f\|^2}{n} \lambda_{\max}(P_m \tilde K P_m)
@@ -200,8 +200,8 @@ def gdp_certificate(
     form: Form = "tight",
     directions: DirectionRule | None = None,
 ) -> GapCertificate:
-    r"""Bound the gap :math:`\|P_m \delta_f\|^2 / n` of a head, or of every head of a norm, on these
-    rows.
+    r"""Bound the gap :math:`\|P_m \delta_f\|^2 / n` of a head, or of every head with a given norm,
+    on these rows.
 
     .. math:: \|f\|^2 \lambda_{\max}(P_m \tilde K P_m)/n \;\le\; \|f\|^2 \operatorname{tr}(P_m
         \tilde K P_m)/n

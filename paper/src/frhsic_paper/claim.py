@@ -142,7 +142,7 @@ class Claim:
     place
         Where the paper makes the claim.
     statement
-        What it says, in our words.
+        What the claim says, in our words.
     printed
         The printed number, if there is one.
     rule

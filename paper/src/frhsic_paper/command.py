@@ -1,4 +1,4 @@
-"""`frhsic reproduce`: run studies of the paper, and further ones that it leaves open, by name."""
+"""`frhsic reproduce`: run studies of the paper, and further ones on open questions, by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typer
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Studies, or all. None lists them.")
+        list[str] | None, typer.Argument(help="Studies, or all. Without names, lists the studies.")
     ] = None,
     protocol: Annotated[
         Literal["published", "corrected", "both"], typer.Option(help="Protocol of the run.")
@@ -40,7 +40,7 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Processes; on a GPU, studies at a time. Default: all cores, or one GPU.",
+            help="Processes or, on a GPU, studies at a time. Default: all cores, or one GPU.",
         ),
     ] = None,
     scheduler: Annotated[

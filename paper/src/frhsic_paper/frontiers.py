@@ -212,7 +212,7 @@ def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -
 
 
 def mean_value(records: Iterable[Record], column: str, **where: object) -> float | None:
-    """Return the same without the deviation."""
+    """Return the mean over repeats of one column, as in :func:`mean_over_repeats`."""
     spread = mean_over_repeats(records, column, **where)
     return None if spread is None else spread.mean
 

@@ -47,7 +47,7 @@ OWN_KERNEL = 10 * (Linear() + Gaussian(1.0))
 """Kernel on Z of the library's own penalty, as used in the records."""
 
 OWN_FLOOR = 0.01
-"""Variance floor of that penalty, as used in the records; the library's default is higher today."""
+"""Variance floor of that penalty, as used in the records; the library's default is now higher."""
 
 SMALL_REPEATS = {"published": 3, "corrected": 5}
 """Number of repeats of the smaller studies, for which the paper has one; a verdict requires at

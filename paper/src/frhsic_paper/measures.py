@@ -35,8 +35,8 @@ RANDOM_FEATURES = 300
 """Number of random cosines on which the nonlinear probe is fitted."""
 
 RIDGE = 1e-4
-"""Ridge of the probes on standardized columns; they can't use directions with a smaller variance
-than this.
+"""Ridge of the probes on standardized columns; directions with a smaller variance are of no use to
+them.
 """
 
 

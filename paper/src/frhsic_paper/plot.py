@@ -103,7 +103,7 @@ UPRIGHT = 22
 """Characters that fit along the height of a panel."""
 
 FAINT = 0.45
-"""Opacity of intervals, so that overlapping ones don't hide the means."""
+"""Opacity of intervals, so that overlapping intervals don't hide the means."""
 
 WINDOW = 0.06
 """A panel extends below the unpenalized performance by this share of it; collapsed models are
@@ -421,7 +421,7 @@ def finish(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def beside(ax: Axes) -> bool:
-    """Return whether a panel has another one next to it."""
+    """Return whether another panel is next to a panel."""
     place = ax.get_subplotspec()
     return place is not None and place.get_gridspec().ncols > 1
 

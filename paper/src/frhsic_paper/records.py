@@ -56,7 +56,7 @@ DIGITS = 7
 
 
 class Wanted(NamedTuple):
-    """What a unit needs to count as done: at least this many records, all with this hash."""
+    """When a unit counts as done: it has at least this many records, all with this hash."""
 
     records: int
     depends_on: str
@@ -68,8 +68,8 @@ def read(path: Path, part: str | None = None) -> list[Record]:
     Raises
     ------
     ValueError
-        If the file is truncated, or contains a record twice, which means and verdicts would count
-        twice.
+        If the file is truncated, or contains a record twice, since means and verdicts would count
+        that record twice.
     """
     if not path.exists():
         return []
@@ -144,8 +144,8 @@ def missing_units(path: Path, by: Sequence[str], wanted: Mapping[Unit, Wanted]) 
 
 
 def content(record: Mapping[str, Any]) -> Record:
-    """Return the content of a record, without the columns on how it was computed. A measurement of
-    the model depends on this content.
+    """Return the content of a record, without the columns that describe how it was computed. A
+    measurement of the model depends on this content.
     """
     return {name: value for name, value in record.items() if name not in RUN}
 

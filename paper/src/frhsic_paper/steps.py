@@ -92,7 +92,7 @@ class OnTrained:
 
 @dataclass(frozen=True)
 class Training:
-    """Train the models of a grid, and store the models of each fleet that `keep` selects."""
+    """Train the models of a grid, and store those that `keep` selects from each fleet."""
 
     grid: Callable[[Protocol], Grid]
     keep: tuple[Keep, ...] = ()
@@ -278,7 +278,7 @@ class Computation:
     settings
         What the numbers depend on, by protocol name; a protocol without an entry is not run.
     choice
-        Function that returns the code which a unit alone uses, one of the `Choices` of `compute`.
+        Function that returns the code that only one unit uses: one of the `Choices` of `compute`.
 
     Examples
     --------

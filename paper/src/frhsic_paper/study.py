@@ -35,7 +35,7 @@ class Study:
     Attributes
     ----------
     name
-        Its name on the command line, in the file of its records and in links.
+        The study's name on the command line, in the file of its records and in links.
     about
         One line that names its table or figure.
     title, words
@@ -51,7 +51,7 @@ class Study:
     claims
         Claims of the paper that this page judges.
     published
-        Whether it runs under the published protocol.
+        Whether the study runs under the published protocol.
     """
 
     name: str

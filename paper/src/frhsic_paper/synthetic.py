@@ -22,8 +22,8 @@ from frhsic.datasets import Dataset
 
 @dataclass(frozen=True, eq=False)
 class GaussianPair:
-    """A sample of two standard normal variables with a known correlation, and the true values for
-    them.
+    """A sample of two standard normal variables with a known correlation, and the true values of
+    statistics.
     """
 
     z: Tensor

@@ -34,7 +34,7 @@ Cell = str | int | float | Spread | bool | None
 @dataclass(frozen=True)
 class Column:
     """A heading, the decimals of the column's numbers (None for three significant digits), a factor
-    for them, and whether they are the authors' instead of ours.
+    for them, and whether they are the authors' numbers instead of ours.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Table:
 
     @classmethod
     def from_rows(cls, headings: Iterable[str | Column], rows: Iterable[Iterable[Cell]]) -> Table:
-        """Return a table from any sequences of headings and rows."""
+        """Return a table, given any sequences of headings and rows."""
         columns = tuple(
             Column(heading) if isinstance(heading, str) else heading for heading in headings
         )

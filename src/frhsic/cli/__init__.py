@@ -51,9 +51,8 @@ def add_plugins(app: typer.Typer) -> None:
 def reproduce() -> None:
     """Reproduce the experiments of the paper. Requires the package frhsic-paper."""
     raise ValueError(
-        "reproduce is a command of the package frhsic-paper, which is not installed."
-        " Run `pip install ./paper` in a clone of this repository; the package is not on the"
-        " package index."
+        "reproduce requires the package frhsic-paper, which is neither installed nor on the"
+        " package index. Run `pip install ./paper` in a clone of the frhsic repository."
     )
 
 

@@ -77,7 +77,7 @@ def parse_confidence(text: str) -> float | None:
         if 0 < float(text) < 1:
             return float(text)
     raise ValueError(
-        f"--confidence is {text!r}; pass a number such as 0.95, or none to limit the estimate."
+        f"--confidence is {text!r}; pass a number such as 0.95, or none to limit only the estimate."
     )
 
 
@@ -162,7 +162,7 @@ class Commands(TyperGroup):
 
     def _named(self, ctx: Any, text: str) -> str:
         """Return a message in which names of arguments, except lists, are replaced with names of
-        options; after --missing and --replace, a name is that of a column.
+        options; a name after --missing or --replace belongs to a column.
         """
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         for option in [] if command is None else command.get_params(ctx):
@@ -257,8 +257,8 @@ def show(
 
 @contextlib.contextmanager
 def progress() -> Iterator[Watch]:
-    """If standard error is a terminal, show the current step and how much of it is left there; the
-    line is removed at the end. Otherwise, nothing is shown.
+    """If standard error is a terminal, show the current step and its progress on one line, which is
+    removed at the end.
     """
     from rich.markup import escape
 
@@ -283,8 +283,7 @@ def progress() -> Iterator[Watch]:
 
 
 def progress_text(done: int, total: int | None, unit: str, seconds: float) -> str:
-    """Return a text with how much of a step is done, and how long the rest will take at the same
-    speed.
+    """Describe how much of a step is done, and how long the rest will take at the same speed.
 
     Examples
     --------
@@ -366,9 +365,11 @@ DropRepeated = Annotated[
     ),
 ]
 Title = Annotated[str | None, Option(help="Title of the report.")]
-MaxRows = Annotated[int, Option(min=100, help="Largest number of rows for the slow statistics.")]
+MaxRows = Annotated[int, Option(min=100, help="Maximum number of rows for the slow statistics.")]
 Seed = Annotated[int, Option(min=0, help="Seed for all random draws.")]
-AsJson = Annotated[bool, Option("--json", help="Print summary, files and report as JSON.")]
+AsJson = Annotated[
+    bool, Option("--json", help="Print the summary, the files and the report as JSON.")
+]
 
 
 @dataclass(frozen=True)
@@ -396,7 +397,8 @@ class Columns:
             "-s",
             help=(
                 "Columns that predictions should not depend on, separated by commas: numbers, or"
-                " bands such as 30-39. Required to train; to predict, only with --uses-sensitive."
+                " bands such as 30-39. Required to train; required to predict only with"
+                " --uses-sensitive."
             ),
         ),
     ]
@@ -463,8 +465,8 @@ Trusted = Annotated[
     Option(
         "--trusted",
         help=(
-            "Class from another library that the model file may contain; it can run code."
-            " frhsic.save lists them. May be repeated."
+            "Class from another library to allow in the model file; such a class can run code."
+            " frhsic.save lists the classes in a model. May be repeated."
         ),
     ),
 ]
@@ -483,7 +485,7 @@ class Reading:
     ] = None
     decimal: Annotated[
         str | None,
-        Option(help="Decimal separator of a text file, . or a comma. Default: detected."),
+        Option(help="Decimal separator of a text file: . or , (default: detected)."),
     ] = None
     encoding: Annotated[
         str | None,
@@ -508,7 +510,7 @@ class Reading:
         Option(
             help=(
                 "Memory limit in bytes, for the table and for a model. Default: 200 times the size"
-                " of a table and 25 times that of a model, but at least 128 MiB."
+                " of a table's file and 25 times that of a model's, but at least 128 MiB."
             )
         ),
     ] = None
@@ -527,6 +529,15 @@ class Reading:
             help=(
                 "Values to replace in a column, such as sex=M:male,F:female or balance=none:0. May"
                 " be repeated; a saved model remembers them."
+            )
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None,
+        Option(
+            help=(
+                "Sheet of an Excel workbook, by name or number. Default: the first one with the"
+                " named columns."
             )
         ),
     ] = None
@@ -619,7 +630,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
     ...     print(reading.decimal, weight)
     >>> others = ("separator", "encoding", "date_format", "max_bytes", "missing", "replace")
-    >>> tell(decimal=",", **dict.fromkeys(others), weight=2.0)
+    >>> tell(decimal=",", sheet=None, **dict.fromkeys(others), weight=2.0)
     , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()

@@ -69,8 +69,8 @@ class _Options:
         str | None,
         Option(
             help=(
-                "Column that groups rows, such as people with several rows each: intervals and"
-                " tests of the gap, and --limit, then treat people, not rows, as independent."
+                "Column of groups of rows, such as people with several rows each. Intervals and"
+                " tests of the gap, and --limit, then treat groups, not rows, as independent."
             )
         ),
     ] = None
@@ -85,7 +85,7 @@ class _Options:
             help=(
                 'Limit, such as gdp=0.05 or "gdp=10% of base rate"; eo=0.05 among rows with the'
                 " favorable outcome; within=0.05 among people with the same --control; age=0.05"
-                " for one of several attributes; 50% of the gap of --against. The report says"
+                " for one of several attributes; 50% of the gap in --against. The report says"
                 " whether it is met, and the exit code is 1 if it is not. May be repeated."
             )
         ),
@@ -149,7 +149,8 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
     """Audit scores or a representation against continuous sensitive attributes, and write a report.
 
     The report is one self-contained HTML file: the mean score by attribute with its band, tests of
-    dependence with intervals, what a probe recovers, and the limitations of an audit.
+    dependence with intervals, how well a probe recovers the attribute, and the limitations of an
+    audit.
 
     [bold]Examples[/bold]
 
@@ -462,7 +463,7 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
     if outcome is None or not text:
         return positive
     _, classes = outcome
-    assert classes is not None  # of text
+    assert classes is not None  # since it is text
     if len(classes) > 2:
         said = f"target {target!r} has {len(classes)} classes; specify which of them counts as 1."
         option = option_text("positive", level_text(classes[0]))
@@ -473,7 +474,9 @@ def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None
 
 
 def _table_scores(options: _Options, table: _Table) -> tuple[Any, Any]:
-    """Return the representation and the scores in the table; None for one that it lacks."""
+    """Return the representation and the scores in the table; None for either that the table
+    lacks.
+    """
     z = table.columns[table.parts].to_numpy() if table.parts else None
     return z, None if options.score is None else table.columns[options.score].to_numpy()
 
@@ -491,6 +494,7 @@ def _audit_table(
 
     from frhsic.auditing import audit
     from frhsic.tables.columns import common_name, level_text
+    from frhsic.tables.files import EXCEL_ENDINGS
     from frhsic.tables.identifiers import group_problems, unit_keys
 
     context = statements.context(options.table, options.model)
@@ -502,9 +506,10 @@ def _audit_table(
         name = f"representation of {served.path.name}"
         score_name = f"score of {served.path.name}"
         if served.schema.fingerprint == context.origin["data"]:
+            workbook = options.table.name.lower().endswith(EXCEL_ENDINGS)
             notes.append(
-                f"{served.path.name} was trained on {options.table.name}; on new rows, it may do"
-                " worse."
+                f"{served.path.name} was trained on {'a sheet of ' if workbook else ''}"
+                f"{options.table.name}; on new rows, it may do worse."
             )
         notes += served.unseen_notes(len(table.cells))
         options, said = _with_base_rate(options, served)
@@ -580,9 +585,9 @@ def _scheduled(
     if options.drop_repeated or any(value is not None for value in unused):
         raise ValueError(
             "--model, --groups, --row-weights, --drop-repeated, --delimiter, --decimal,"
-            " --encoding, --date-format, --missing and --replace cannot be used with --scheduler,"
-            " which reads scores from Parquet and treats rows as independent and equally weighted."
-            " To use them, audit a file without --scheduler."
+            " --encoding, --date-format, --missing, --replace and --sheet cannot be used with"
+            " --scheduler, which reads scores from Parquet and treats rows as independent and"
+            " equally weighted. To use them, audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))

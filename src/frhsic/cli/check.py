@@ -197,7 +197,8 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     terminal.print(Text(command), soft_wrap=True)
     if unread := unread_columns(problems):
         were = "was" if len(unread) == 1 else "were"
-        text = f"This checks again: {quote_names(unread)} {were} not examined as numbers or dates."
+        said = f"{quote_names(unread)} {were} not examined as numbers or dates"
+        text = f"This command checks the table again, since {said}."
         terminal.print(Text(text), soft_wrap=True)
     terminal.print(Text(features), soft_wrap=True)
     open_questions = [problem for problem in problems if problem.certainty == "possible"]

@@ -90,7 +90,7 @@ def fetch(
                 continue
             size, seconds = len(got.data) / 1e6, time.perf_counter() - start
             text = (
-                f"{dataset.name}: {got.file.name}, {size:.1f} MB, checked, {seconds:.1f} s, from"
+                f"{dataset.name}: {got.file.name}, {size:.1f} MB, verified, {seconds:.1f} s, from"
                 f" {got.origin}"
             )
             console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from frhsic.tables.schema import Schema
 
 DEFAULT_SCORES = Path("frhsic-scores.csv")
-# Number of rows in each block that a custom model predicts; always the same.
+# Number of rows in each block passed to a custom model, always the same.
 BLOCK = 1024
 # A table with at least this many rows is rejected if most of them have a level that didn't occur in
 # training.
@@ -298,7 +298,7 @@ class Served:
                     outputs = self.outputs(frame, file)
                 if taken := [name for name in kept if name in outputs]:
                     raise ValueError(
-                        f"--keep {taken[0]}: the output already has a column of this name; rename"
+                        f"--keep {taken[0]}: the output already has a column with this name; rename"
                         f" it in {file.path.name}."
                     )
                 self.count_labels(outputs)
@@ -318,7 +318,7 @@ class Served:
         return [*file.notes, *map(str, left_out.problems), *unseen, *self.rare_notes(rows)]
 
     def count_labels(self, outputs: pd.DataFrame) -> None:
-        """Count the rows predicted to be of the second of two classes, and how many the scores
+        """Count the rows with the second of two labels as their prediction, and how many the scores
         imply.
         """
         classes = list(getattr(self.model, "classes_", ()))
@@ -419,7 +419,7 @@ class Served:
                 )
                 more = ", ..." if len(counts) > 3 else ""
                 have = "row has" if total == 1 else "rows have"
-                note = f"{have} a value of {name!r} that did not occur in training: {shown}{more}."
+                note = f"{have} a value in {name!r} that did not occur in training: {shown}{more}."
                 few = len(known[name]) <= MOST_ENCODED_LEVELS
                 if few and rows >= LEAST_REFUSED and total > rows / 2:
                     levels = quote_names([str(level) for level in known[name][:5]])

@@ -136,7 +136,7 @@ def train(
             help=(
                 "Also distill the model into plain trees for fast serving: lightgbm for `frhsic"
                 " predict` and frhsic.load, onnx for other programs. This takes another"
-                " fit, and prints how much quality is lost."
+                " fit; the command prints how much quality is lost."
             )
         ),
     ] = None,
@@ -207,8 +207,8 @@ def train(
 
     [cyan]frhsic train "part-*.parquet" -t approved -s age --scheduler tcp://10.0.0.1:8786[/cyan]
 
-    More rows than fit into the memory of one machine, on a Dask cluster whose workers can hold them
-    together; --scheduler local uses the cores and the memory of this machine. The report uses at
+    More rows than fit into the memory of one machine, on a Dask cluster whose workers together can
+    hold them; --scheduler local uses the cores and the memory of this machine. The report uses at
     most 20,000 rows.
 
     [bold]Exit codes[/bold]
@@ -391,7 +391,7 @@ class ScheduledTable:
             )
         counts = (
             f"Of {self.rows:,} rows, {len(self.test):,} were drawn to evaluate the model. It was"
-            f" trained on the rows that are not held out and have {data.target_name}."
+            f" trained on the rows that are not held out and have a value for {data.target_name}."
         )
         dropped = data.dropped - data.removed - data.repeated + len(data.y) - len(self.test)
         return FinishedFit(model, self.test, caught, counts, self.rows, dropped)
@@ -419,8 +419,9 @@ def scheduled(
 
     if columns.order is not None or any(value is not None for value in vars(reading).values()):
         raise ValueError(
-            "--split-by, --delimiter, --decimal, --encoding, --date-format, --missing and --replace"
-            " cannot be used with --scheduler, which needs typed columns, as in Parquet."
+            "--split-by, --delimiter, --decimal, --encoding, --date-format, --missing, --replace"
+            " and --sheet cannot be used with --scheduler, which needs typed columns, as in"
+            " Parquet."
         )
     paths = table_files(str(columns.table))
     roles = columns.roles
@@ -580,8 +581,8 @@ def report_fit(
 
 
 def _row_counts(data: TrainingTable, given: int, train: int, test: int, lacking: int) -> str:
-    """Return a sentence with how many rows are used for training and for the report, and how many
-    are left out and why; they add up to the rows of the table.
+    """Return a sentence on how many rows are used for training and for the report, and how many are
+    left out and why; the numbers add up to the rows of the table.
     """
     reasons = {
         **{f"without {name}": rows for name, rows in data.lacking.items()},

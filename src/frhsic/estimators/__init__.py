@@ -1,7 +1,7 @@
-"""scikit-learn estimators: predictors with a parity limit in closed form, tables and
-representations independent of S, networks.
+"""scikit-learn estimators: predictors with a parity limit, fitted in closed form; tables and
+representations that are independent of S; and networks.
 
-Networks are imported on first use, and torch with them.
+Networks, and with them torch, are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-r"""Additive regressions of a table for all folds and targets at once.
+r"""Additive regressions on a table, for all folds and targets at once.
 
 .. math:: f(x) = b + \sum_j h_j(x_j)
 
-Each :math:`h_j` is constant on bins of a column: it is a combination of a line, of splines of the
-rank, or of indicators of levels. All least squares problems are solved from one weighted Gram
-matrix per fold: a fit that leaves out one fold uses the sum of the others.
+Each :math:`h_j` is constant on the bins of a column. It is a linear combination of a line and
+splines of the rank, or of indicators of levels. All least-squares problems are solved from one
+weighted Gram matrix per fold: a fit that leaves out one fold uses the sum of the other folds'
+matrices.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ class Bins:
 
     @property
     def starts(self) -> np.ndarray:
-        """The index of the first bin of each column, and the number of bins; (d + 1,)."""
+        """The index of the first bin of each column, followed by the number of bins; (d + 1,)."""
         return np.cumsum([0, *(len(edges) + 2 for edges in self.edges)])
 
     def incidence(self, x: np.ndarray) -> csr_array:
-        """Return indicators of the bins of each row, (n, bins): one bin for each column."""
+        """Return indicators of the bins of each row, (n, bins): each row has one bin per column."""
         if not self.edges:
             return csr_array((len(x), 0))
         n, d = x.shape
@@ -90,12 +91,12 @@ def column_functions(
     weights: np.ndarray,
     most_bins: int = MOST_BINS,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bin edges of a column, and its functions on the bins, (bins, q).
+    """Return the bin edges of a column, and the values of its functions on the bins, (bins, q).
 
-    A column with two distinct numbers gets a linear term; with a few, one indicator each; with
-    more, a linear term between the minimum and the maximum and splines of the rank. Categories get
-    an indicator for each frequent level and one for all others. If values are missing, they get an
-    indicator; missing numbers are replaced by the median.
+    A numeric column gets a linear term if it has two distinct values, one indicator per value if it
+    has a few, and otherwise a linear term between the minimum and the maximum as well as splines of
+    the rank. A categorical column gets one indicator for each frequent level and one for all other
+    levels. Missing values get an indicator, and missing numbers are replaced with the median.
     """
     missing = np.isnan(column)
     values, place = np.unique(column[~missing], return_inverse=True)
@@ -155,8 +156,8 @@ def _number_functions(
 
 
 def spline_functions(rank: np.ndarray, count: int) -> np.ndarray:
-    """Return `count` B-splines at ranks (n,), with equally spaced knots from 0 to 1; cubic if there
-    are at least four.
+    """Return the values of `count` B-splines at ranks (n,), with equally spaced knots from 0 to 1;
+    the splines are cubic if there are at least four.
     """
     degree = min(3, count - 1)
     inner = np.linspace(0, 1, count - degree + 1)
@@ -175,8 +176,8 @@ class Basis:
     functions
         Functions of single columns, evaluated on the bins, (bins, p).
     components
-        The combinations of these functions that are used, (p, q): each function by itself, or
-        principal components.
+        The combinations of these functions that are used, (p, q): either the functions themselves
+        or their principal components.
     """
 
     bins: Bins
@@ -185,7 +186,7 @@ class Basis:
 
     @classmethod
     def fit(cls, x: np.ndarray, categorical: Sequence[int], weights: np.ndarray) -> Basis:
-        """Learn bins and functions from the columns of a numeric table, (n, d)."""
+        """Learn the bins and functions from the columns of a numeric table, (n, d)."""
         d = x.shape[1]
         if not d:
             return cls(Bins(()), csr_array((0, 0)), eye_array(0))
@@ -209,7 +210,7 @@ class Basis:
         return int(self.components.shape[1])
 
     def values(self, incidence: csr_array) -> np.ndarray:
-        """Return the functions' values for rows, given the bins of the rows; (n, q)."""
+        """Return the values of the functions, (n, q), for rows with the given bins."""
         return np.asarray((incidence @ self.functions).toarray() @ self.components)
 
     def on_bins(self, coefficients: np.ndarray) -> np.ndarray:
@@ -217,18 +218,20 @@ class Basis:
         return np.asarray(self.functions @ (self.components @ coefficients))
 
     def sums(self, sums: np.ndarray) -> np.ndarray:
-        """Return sums of the functions over rows, (q, k), from the sums of each bin, (bins, k)."""
+        """Return the sums of the functions over rows, (q, k), given the sums for each bin, (bins,
+        k).
+        """
         return np.asarray(self.components.T @ (self.functions.T @ sums))
 
 
 def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the leading principal components of the functions' values, (n, p), as combinations of
-    the functions, (p, q), by a randomized singular value decomposition.
+    the functions, (p, q). They are computed by a randomized singular value decomposition.
 
     Functions are divided by the square root of their standard deviation, as in
-    :meth:`Grams.without`. A component is multiplied by its standard deviation, so that the same
-    division gives the component of the scaled functions and the ridge shrinks it as it shrinks the
-    functions.
+    :meth:`Grams.without`. Each component is multiplied by its standard deviation, because dividing
+    the product by the square root of the product's standard deviation returns the original
+    component. The ridge therefore shrinks components and functions in the same way.
     """
     shares = (weights / weights.sum())[:, None]
     centered = values - (shares * values).sum(axis=0)
@@ -260,7 +263,7 @@ class Design:
         return cls(basis, basis.bins.incidence(x), fold, weights)
 
     def at(self, rows: np.ndarray) -> Design:
-        """Return some of the rows."""
+        """Return a design with only the given rows."""
         return Design(self.basis, self.incidence[rows], self.fold[rows], self.weights[rows])
 
     @property
@@ -269,7 +272,7 @@ class Design:
         return int(self.fold.max()) + 1
 
     def means(self, targets: np.ndarray) -> np.ndarray:
-        """Return the means of functions and targets, (q + t,)."""
+        """Return the means of the functions and the targets, (q + t,)."""
         mass = self.weights / self.weights.sum()
         functions = self.basis.sums(self.incidence.T @ mass)
         return np.concatenate([functions, mass @ targets])
@@ -277,23 +280,21 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class AdditivePart:
-    """The contribution of each bin, (bins, folds, outputs), and constants, (folds, outputs)."""
+    """The contribution of each bin, (bins, folds, outputs), and the constants, (folds, outputs)."""
 
     table: np.ndarray
     constants: np.ndarray
 
     @classmethod
     def of(cls, basis: Basis, coefficients: np.ndarray, constants: np.ndarray) -> AdditivePart:
-        """Return the contribution of each bin, from the coefficients of the functions (folds, q,
-        outputs).
-        """
+        """Return the part, given the coefficients of the functions, (folds, q, outputs)."""
         folds, q, outputs = coefficients.shape
         table = basis.on_bins(coefficients.transpose(1, 0, 2).reshape(q, folds * outputs))
         return cls(table.reshape(-1, folds, outputs), constants)
 
     def out_of_fold(self, design: Design) -> np.ndarray:
-        """Return the margins of each row from the model that was fitted without the row's fold, (n,
-        outputs).
+        """Return the margins of each row, (n, outputs), from the model fitted without the row's
+        fold.
         """
         margins = np.empty((len(design.fold), self.table.shape[2]))
         for j in range(design.folds):
@@ -304,14 +305,15 @@ class AdditivePart:
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Weighted Gram matrices of each fold of [1, functions, targets], minus the means of all rows.
+    """Weighted Gram matrices of [1, functions, targets] for each fold, computed after the means
+    over all rows are subtracted.
 
     Attributes
     ----------
     sums
-        (folds, 1 + q + t, 1 + q + t).
+        The Gram matrices, (folds, 1 + q + t, 1 + q + t).
     means
-        What was subtracted from functions and targets, (q + t,).
+        The means that were subtracted from the functions and targets, (q + t,).
     """
 
     sums: np.ndarray
@@ -319,13 +321,13 @@ class Grams:
 
     @classmethod
     def of(cls, design: Design, targets: np.ndarray) -> Grams:
-        """Sum over the rows of each fold, with targets (n, t)."""
+        """Return the Gram matrices of a design and targets (n, t)."""
         return cls.about(design, targets, design.means(targets), design.folds)
 
     @classmethod
     def about(cls, design: Design, targets: np.ndarray, means: np.ndarray, folds: int) -> Grams:
-        """Sum over rows in blocks after subtracting the given means, so that sums over parts of the
-        rows can be added.
+        """Return the Gram matrices after subtracting the given means, so that the matrices for
+        parts of the rows can be added. The rows of a fold are summed in blocks.
         """
         basis = design.basis
         sums = np.zeros((folds, 1 + len(means), 1 + len(means)))
@@ -350,7 +352,7 @@ class Grams:
         return np.asarray(mass.sum() - mass)
 
     def along(self, directions: np.ndarray) -> Grams:
-        """Return the sums for linear combinations (t, r) of the targets."""
+        """Return the Gram matrices for linear combinations (t, r) of the targets."""
         q = len(self.means) - len(directions)
         turn = block_diag([eye_array(1 + q), directions], format="csr")
         sums = np.stack([turn.T @ (turn.T @ own).T for own in self.sums])
@@ -358,10 +360,12 @@ class Grams:
 
     def without(self, fold: int, q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return, for the rows outside a fold, the means, (q + t,), the scaling factors of the q
-        functions, and the covariance after scaling. Functions are divided by the square root of
-        their standard deviation, a compromise between no scaling and full standardization:
-        indicators of rare levels are shrunk more than others, but less than without scaling. Nearly
-        constant functions get the factor 0, so their coefficients are 0.
+        functions, and the covariance after scaling.
+
+        Functions are divided by the square root of their standard deviation, a compromise between
+        no scaling and full standardization: indicators of rare levels are shrunk more than other
+        functions, but less than without scaling. Nearly constant functions get the factor 0, so
+        their coefficients are 0.
         """
         total = self.sums.sum(axis=0) - self.sums[fold]
         means = total[0, 1:] / total[0, 0]
@@ -376,8 +380,9 @@ class Grams:
 
 @dataclass(frozen=True, eq=False)
 class RidgePath:
-    """Coefficients for each fold, ridge and target, (folds, ridges, q, t), and intercepts, (folds,
-    ridges, t), of the functions after subtracting the means of the Gram matrices.
+    """Coefficients, (folds, ridges, q, t), and intercepts, (folds, ridges, t), for each fold, ridge
+    and target. The coefficients are for functions from which the means of the Gram matrices are
+    subtracted.
     """
 
     grams: Grams
@@ -386,7 +391,9 @@ class RidgePath:
 
     @classmethod
     def fit(cls, grams: Grams, outputs: int) -> RidgePath:
-        """Solve for the targets, the last `outputs` columns of the Gram matrices."""
+        """Solve the regressions for the targets, which are the last `outputs` columns of the Gram
+        matrices.
+        """
         folds = len(grams.sums)
         q = len(grams.means) - outputs
         coefficients = np.zeros((folds, len(RIDGE_GRID), q, outputs))
@@ -407,7 +414,7 @@ class RidgePath:
 
     @cached_property
     def errors(self) -> np.ndarray:
-        """The mean squared error of each ridge and target on the held-out folds, (ridges, t)."""
+        """The mean squared error for each ridge and target on the held-out folds, (ridges, t)."""
         sums = self.grams.sums
         outputs = self.intercepts.shape[2]
         errors = np.zeros(self.intercepts.shape[1:])
@@ -419,7 +426,7 @@ class RidgePath:
         return np.asarray(errors / sums[:, 0, 0].sum())
 
     def best(self, basis: Basis) -> AdditivePart:
-        """Return the additive part for each target, using the ridge with the smallest error."""
+        """Return the additive part with the ridge that has the smallest error for each target."""
         ridges = self.errors.argmin(axis=0)
         outputs = np.arange(len(ridges))
         own = self.coefficients[:, ridges, :, outputs].transpose(1, 2, 0)  # (folds, q, outputs)
@@ -438,7 +445,7 @@ def margin_probabilities(margins: np.ndarray) -> np.ndarray:
 
 class LogisticSums(NamedTuple):
     """Sums over the rows outside each fold: of the losses, (folds,), of the residuals, (folds,
-    outputs), and of the residuals times the functions, (folds, q, outputs).
+    outputs), and of the products of residuals and functions, (folds, q, outputs).
     """
 
     losses: np.ndarray
@@ -449,8 +456,8 @@ class LogisticSums(NamedTuple):
 def logistic_sums(
     design: Design, labels: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray
 ) -> LogisticSums:
-    """Return the sums that a step of a logistic regression needs over the given rows and their
-    class codes, for coefficients (folds, q, outputs) and intercepts (folds, outputs).
+    """Return the sums over the given rows, with their class codes, that a step of a logistic
+    regression needs for coefficients (folds, q, outputs) and intercepts (folds, outputs).
     """
     folds, q, outputs = coefficients.shape
     ones = np.eye(max(outputs, 2))[labels][:, -outputs:]
@@ -470,12 +477,14 @@ def logistic_sums(
 def fit_logistic(
     grams: Grams, outputs: int, ridge: float, sums: Callable[[np.ndarray, np.ndarray], LogisticSums]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
-    regressions that leave out each fold in turn, with a ridge on scaled functions. Two classes have
-    one output; with more, each class has its own. The targets of the Gram matrices are the class
-    indicators, and `sums` computes :func:`logistic_sums` over all rows. All folds are solved
-    together, so that each step makes one pass over the rows. L-BFGS is preconditioned with a
-    quarter of the Gram matrix plus the ridge, which bounds the curvature.
+    """Return the coefficients, (folds, q, outputs), and intercepts, (folds, outputs), of logistic
+    regressions that leave out each fold in turn, with a ridge penalty on the scaled functions.
+
+    There is one output for two classes, and one output per class for more. The targets of the Gram
+    matrices are the class indicators, and `sums` computes :func:`logistic_sums` over all rows. All
+    folds are solved together, so that each step makes a single pass over the rows. L-BFGS is
+    preconditioned with a quarter of the Gram matrix plus the ridge, which is an upper bound on the
+    curvature.
     """
     folds = len(grams.sums)
     q = len(grams.means) - outputs
@@ -494,7 +503,7 @@ def fit_logistic(
         start[j, 0] = odds / 2
 
     def original(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the scaled coefficients, the coefficients of the original functions, and the
+        """Return the coefficients of the scaled functions, those of the original functions, and the
         intercepts.
         """
         u = u.reshape(start.shape)

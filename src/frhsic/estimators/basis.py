@@ -35,10 +35,11 @@ class SensitiveBasis:
     r"""Functions :math:`\varphi_k` of one attribute that are orthonormal under the distribution of
     the fitted rows.
 
-    The functions are constant on nodes: the levels of S, or, for a continuous S, groups of equal
-    size, with separate nodes for frequent values. With at most 16 levels they span all functions of
-    S with mean zero. Otherwise they span eight cosines of the rank and an indicator for each
-    frequent value. Increasing transformations of S don't change them.
+    The functions are constant on nodes. Nodes are the levels of S or, for a continuous S, groups of
+    neighboring values of equal size, with separate nodes for frequent values. If S has at most 16
+    levels, the functions span all functions of S with mean zero. Otherwise they span eight cosines
+    of the rank and an indicator for each frequent value. The functions are the same for every
+    increasing transformation of S.
 
     Attributes
     ----------
@@ -51,7 +52,8 @@ class SensitiveBasis:
 
     Examples
     --------
-    Two levels, one row in four at the second: one function, with mean 0 and variance 1.
+    If one row in four has the second of two levels, there is one function, with mean 0 and
+    variance 1.
 
     >>> basis = SensitiveBasis.fit(np.array([0.0, 0.0, 0.0, 1.0]))
     >>> basis(np.array([0.0, 1.0])).round(4).tolist()
@@ -64,7 +66,7 @@ class SensitiveBasis:
 
     @classmethod
     def fit(cls, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Learn nodes and functions from values without NaN, (n,), and their weights."""
+        """Learn the nodes and functions from values (n,) without NaN and their weights."""
         levels, level = np.unique(s, return_inverse=True)
         mass = np.bincount(level, weights, minlength=len(levels))
         levels = levels[mass > 0]
@@ -97,14 +99,18 @@ class SensitiveBasis:
         return np.asarray(np.clip(np.searchsorted(self.starts, s, side="right") - 1, 0, None))
 
     def __call__(self, s: np.ndarray) -> np.ndarray:
-        """Return the functions at values (n,) as (n, K), zero where a value is missing."""
+        """Return the functions' values, (n, K), at values of S, (n,); they are zero where S is
+        missing.
+        """
         return np.where(np.isnan(s)[:, None], 0.0, self.values[self.node(s)])
 
     def within(self, law: np.ndarray) -> SensitiveBasis:
-        r"""Return the factors of gap curves under another distribution of the nodes, (M,): on the
-        nodes with positive mass, :math:`\tilde\varphi^\top G^+` with :math:`\tilde\varphi = \varphi
-        - E \varphi` and :math:`G = \mathrm{Cov}(\varphi)`, so that :math:`E[f | S] - E f` is these
-        times :math:`E[f \tilde\varphi]`, in the span of the functions.
+        r"""Return the factors of gap curves under another distribution of the nodes, (M,).
+
+        On the nodes with positive mass, the factors are :math:`\tilde\varphi^\top G^+` with
+        :math:`\tilde\varphi = \varphi - E \varphi` and :math:`G = \mathrm{Cov}(\varphi)`. For f in
+        the span of the functions, :math:`E[f | S] - E f` is then the product of the factors and
+        :math:`E[f \tilde\varphi]`.
         """
         kept = law > 0
         values = self.values[kept] - law @ self.values
@@ -114,14 +120,14 @@ class SensitiveBasis:
         return SensitiveBasis(self.starts[kept], law[kept], values @ inverse)
 
     def along(self, directions: np.ndarray) -> SensitiveBasis:
-        """Return the basis of orthonormal combinations (K, R) of the functions."""
+        """Return a basis of orthonormal combinations (K, R) of the functions."""
         return SensitiveBasis(self.starts, self.mass, self.values @ directions)
 
 
 def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
     """Group values in increasing order, given their masses, into about `count` ranges of equal
-    mass; return the range of each value. Frequent values, and all values if there are at most 16,
-    get their own ranges.
+    mass, and return the range of each value. Each frequent value gets its own range, as does every
+    value if there are at most 16.
 
     Examples
     --------
@@ -138,16 +144,16 @@ def ranges(mass: np.ndarray, count: int, frequent: float = ATOM) -> np.ndarray:
 def predictable_directions(
     means: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    r"""Return orthonormal combinations of the given targets that are predictable from X, (K, R), at
-    least one.
+    r"""Return orthonormal combinations of the given targets that are predictable from X, (K, R),
+    with at least one combination.
 
-    They are eigenvectors of :math:`E[\hat m(X) \varphi(S)^\top]`, symmetrized, for out-of-fold
-    means (n, K) and targets (n, K). The part of an attribute that x predicts usually has few
-    dimensions. A direction is kept if its eigenvalue, the variance that x explains along it,
-    exceeds both a hundredth of the sum of all eigenvalues and a bound on noise: the largest
-    eigenvalue of a symmetric K × K matrix of noise is about :math:`\sqrt{2K}` standard errors.
-    Along any other direction a score of x has almost no gap, since :math:`E[f(X) \varphi(S)] =
-    E[f(X) m(X)]`.
+    The combinations are eigenvectors of the symmetric part of :math:`E[\hat m(X) \varphi(S)^\top]`,
+    for out-of-fold means (n, K) and targets (n, K). The part of an attribute that x predicts
+    usually has few dimensions. A direction is kept if its eigenvalue, the variance along this
+    direction that x explains, exceeds both a hundredth of the sum of all eigenvalues and a bound on
+    noise: the largest eigenvalue of a symmetric K × K matrix of noise is about :math:`\sqrt{2K}`
+    standard errors. Along any other direction, a score of x has almost no gap, since :math:`E[f(X)
+    \varphi(S)] = E[f(X) m(X)]`.
     """
     shares = weights / weights.sum()
     covariance = (shares[:, None] * means).T @ targets

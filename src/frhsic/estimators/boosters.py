@@ -1,4 +1,4 @@
-"""LightGBM for the engine: settings, held-out predictions, and merging of boosters."""
+"""LightGBM for the engine: its settings, held-out predictions, and merged boosters."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ NO_TREE = "num_leaves=1\nnum_cat=0\nleaf_value=0\nis_linear=0\nshrinkage=1"
 
 
 def table_settings(columns: int) -> dict[str, Any]:
-    """Return the LightGBM settings that all targets share, for a table of this width.
+    """Return the LightGBM settings that all targets share, for a table with this many columns.
 
-    Each tree sees half of the columns, but at least four: with fewer, interactions are missed.
+    Each tree uses half of the columns, but at least four, because interactions would be missed with
+    fewer.
     """
     share = min(max(0.5, 4 / max(columns, 1)), 1.0)
     bins = min(bins_of_a_column(columns), MOST_TREE_BINS)
@@ -37,21 +38,23 @@ def table_settings(columns: int) -> dict[str, Any]:
 
 
 def leaf_count(rows: int) -> int:
-    """Return the number of leaves for this many training rows, from 8 to 31; it grows with the
-    square root of the number of rows.
+    """Return the number of leaves for this many training rows. It grows with the square root of the
+    number of rows, from 8 to 31.
     """
     return int(np.clip(8 * np.sqrt(rows / 2_000), 8, 31))
 
 
 def step_length(rows: int) -> float:
-    """Return the learning rate for a table with this many rows, from 0.1 to 0.25; it grows with the
-    fourth root of the number of rows, since larger trees need fewer rounds.
+    """Return the learning rate for a table with this many rows. It grows with the fourth root of
+    the number of rows, from 0.1 to 0.25, because larger trees need fewer rounds.
     """
     return float(np.clip(SHORTEST_STEP * (rows / 2_000) ** 0.25, SHORTEST_STEP, 0.25))
 
 
 def most_looks(rows: int) -> int:
-    """Return the largest number of evaluations of the loss for a table of this size."""
+    """Return the largest number of times that the loss is evaluated for a table with this many
+    rows.
+    """
     return round(MOST_ROUNDS * SHORTEST_STEP / step_length(rows) / STRIDE)
 
 
@@ -79,10 +82,10 @@ def held_out_margins(booster: lightgbm.Booster, column: TargetColumn) -> np.ndar
 def merge_boosters(
     boosters: Sequence[Sequence[str]], outputs: Sequence[int], rounds: Sequence[int]
 ) -> lightgbm.Booster | None:
-    """Merge the boosters of all targets and folds, given as strings, into one whose classes are the
-    outputs of each fold, keeping the given number of rounds of each. It adds the trees of each
-    class in the same order, so that its raw scores are bit-identical. Targets with fewer rounds
-    than others are padded with trees whose output is 0.
+    """Merge the boosters of all targets and folds, given as strings, into one booster whose classes
+    are the outputs of each fold. The given number of rounds is kept for each target, and targets
+    with fewer rounds than others are padded with trees whose output is 0. The merged booster adds
+    the trees of each class in the same order, so that raw scores are bit-identical.
     """
     most = max(rounds, default=0)
     if not most:
@@ -117,6 +120,6 @@ def merge_boosters(
 
 
 def _tree_texts(text: str) -> list[str]:
-    """Return the text of each tree, without its number."""
+    """Return the text of each tree, without the tree's number."""
     parts = text.partition("\nend of trees")[0].split("\nTree=")[1:]
     return [part.partition("\n")[2].strip() for part in parts]

@@ -26,10 +26,10 @@ CHANCES: dict[Among, tuple[float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """The validated rows of a call to fit: the table as passed and as numbers, attributes (n, q)
-    with their names, weights and groups or None, the fold of each row, and the seed. With controls,
-    also the stratum of each row, from 0 to `n_strata` − 1; the last one contains the rows whose
-    values have no stratum of their own.
+    """The validated rows of a call to fit: the table as passed and as numbers, the attributes (n,
+    q) with their names, the weights and groups or None, the fold of each row, and the seed. With
+    controls, the rows also have strata, from 0 to `n_strata` − 1; the last one contains the rows
+    whose control values have no stratum of their own.
     """
 
     X: Any
@@ -49,21 +49,21 @@ class FitRows:
         return np.ones(len(self.s)) if self.weights is None else self.weights
 
     def row_weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the weights of the given rows; None without weights."""
+        """Return the weights of the given rows, or None without weights."""
         return None if self.weights is None else self.weights[rows]
 
     def row_groups(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the groups of the given rows; None without groups."""
+        """Return the groups of the given rows, or None without groups."""
         return None if self.groups is None else self.groups[rows]
 
     def row_strata(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the strata of the given rows; None without strata."""
+        """Return the strata of the given rows, or None without strata."""
         return None if self.strata is None else self.strata[rows]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows(FitRows):
-    """Rows with y, both as numbers or class codes and as passed to fit."""
+    """Rows with y, both as passed to fit and as numbers or class codes."""
 
     y: np.ndarray
     labels: np.ndarray
@@ -86,7 +86,7 @@ class LabelledRows(FitRows):
 
     @property
     def base_rate(self) -> float | None:
-        """The mean of y; None for more than two classes."""
+        """The mean of y, or None for more than two classes."""
         if not self.numeric and self.y.max() > 1:
             return None
         return float(np.average(self.y, weights=self.mass))
@@ -94,7 +94,9 @@ class LabelledRows(FitRows):
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """One attribute among the rows of one condition: "all", "positive" or "negative"."""
+    """One attribute whose gap is measured among the rows of one condition: "all", "positive" or
+    "negative".
+    """
 
     attribute: int
     among: Among
@@ -103,24 +105,22 @@ class Constraint:
 
     @classmethod
     def fit(cls, sample: LabelledRows, attribute: int, among: Among) -> Self:
-        """Learn the functions of the attribute, and the share of the rows that the condition
-        includes.
-        """
+        """Learn the functions of the attribute, and the share of rows that meet the condition."""
         kept = condition_mask(among, sample.y)
         s = sample.s[:, attribute]
         rows = np.flatnonzero(kept & ~np.isnan(s))
         name = sample.names[attribute]
         if len(np.unique(s[rows])) < 2:
             raise ValueError(
-                f"{name!r} is constant among {among} rows, so there is no gap to limit. Leave it"
-                " out, or choose another condition."
+                f"{name!r} is constant among {among} rows, so there is no gap to limit. Leave this"
+                " attribute out, or choose another condition."
             )
         if sample.strata is not None:
             pairs = np.unique(np.column_stack([sample.strata[rows], s[rows]]), axis=0)
             if len(np.unique(pairs[:, 0])) == len(pairs):
                 raise ValueError(
                     f"{name!r} is constant among people with the same control_features, so there is"
-                    " no gap to limit. Drop the control that determines it."
+                    " no gap to limit. Leave out the control that determines this attribute."
                 )
         basis = SensitiveBasis.fit(s[rows], sample.row_weights(rows))
         return cls(attribute, among, basis, float(np.average(kept, weights=sample.weights)))
@@ -130,23 +130,25 @@ class Constraint:
         return np.asarray(condition_mask(self.among, y) & ~np.isnan(s[:, self.attribute]))
 
     def functions(self, s: np.ndarray) -> np.ndarray:
-        """Return the functions of the attribute, zero where it is missing."""
+        """Return the functions of the attribute, which are zero where the attribute is missing."""
         return self.basis(s[:, self.attribute])
 
     def targets(self, s: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the variable whose conditional mean is m: φ(s) divided by the share of the rows
-        that meet the condition, and 0 on other rows.
+        that meet the condition, and 0 for all other rows.
         """
         return np.asarray(self.functions(s) * (condition_mask(self.among, y) / self.rate)[:, None])
 
     def known_means(self, s: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        """Return m if S is known: φ(s) times the conditional probability of the condition, divided
-        by its overall rate.
+        """Return m for known S: φ(s) times the conditional probability of the condition, divided by
+        the condition's overall rate.
         """
         return np.asarray(self.functions(s) * self.chance(eta)[:, None])
 
     def chance(self, eta: np.ndarray) -> np.ndarray:
-        """Return the probability of the condition given x, divided by its overall rate, (n,)."""
+        """Return the probability of the condition given x, divided by the condition's overall rate,
+        (n,).
+        """
         if self.among == "all":
             return np.full(len(eta), 1 / self.rate)
         intercept, slope = CHANCES[self.among]
@@ -157,9 +159,9 @@ class Constraint:
 class GapCurves:
     r"""The curves of all limited gaps, side by side, computed from functions of S on the rows.
 
-    The curves of scores f are ``values @ sums`` with ``sums = functions.T @ f``: one number for
-    each cell, a node of an attribute within a stratum. A gap is the mean absolute value of its
-    curve.
+    The curves of scores f are ``values @ sums`` with ``sums = functions.T @ f``. They have one
+    number for each cell, which is a node of an attribute within a stratum. A gap is the mean
+    absolute value of its curve.
 
     Within a stratum w with functions :math:`\tilde\varphi = \varphi - E[\varphi | w]` and :math:`G
     = \mathrm{Cov}(\varphi | w)`, the curve is :math:`\tilde\varphi^\top G^+ E[f \tilde\varphi |
@@ -170,17 +172,18 @@ class GapCurves:
     mass
         Share of the rows in each cell, (M,).
     values
-        Factors of the curves on the cells, (M, K), zero for functions of other gaps and strata: the
-        functions of all attributes in the first stratum, then those in the second, and so on.
+        Factors of the curves on the cells, (M, K), which are zero for the functions of other gaps
+        and strata. The columns are the functions of all attributes in the first stratum, then those
+        in the second, and so on.
     own
-        The gap that each cell belongs to, one-hot, (M, J).
+        The gap that each cell belongs to, one-hot encoded, (M, J).
     functions
         Weighted, centered functions of rows, (n, K).
     shares
         For each stratum and function, the share of the rows in that stratum, (S, K / S).
     chance
-        For each function, the probability that its condition includes a row, as intercept and slope
-        in η, (2, K).
+        For each function, the probability that a row meets the function's condition, as an
+        intercept and a slope in η, (2, K).
     scales
         Divisor of each gap for comparisons between gaps, (J,); infinite for an unlimited gap.
     """
@@ -235,7 +238,7 @@ class GapCurves:
         )
 
     def limited(self) -> tuple[Self, np.ndarray]:
-        """Return only the limited curves, and a mask of their functions."""
+        """Return only the limited curves, and a mask of the functions that they use."""
         kept = np.isfinite(self.scales)
         cells = self.own[:, kept].any(axis=1)
         used = self.values[cells].any(axis=0)
@@ -260,7 +263,7 @@ class GapCurves:
 
 
 def condition_mask(among: Among, y: np.ndarray) -> np.ndarray:
-    """Return a mask of the rows that a condition includes."""
+    """Return a mask of the rows that meet a condition."""
     if among == "all":
         return np.full(len(y), True)
     return np.asarray(y == (1 if among == "positive" else 0))

@@ -1,5 +1,5 @@
-"""Tables that reveal almost nothing about S: a maximal coupling of the distribution of rows given S
-with their pooled distribution.
+"""Tables that reveal almost nothing about S, from a maximal coupling of the distribution of rows
+given S with the pooled distribution.
 """
 
 from __future__ import annotations
@@ -69,9 +69,12 @@ EXCHANGE = ExchangeSettings()
 
 @dataclass(frozen=True, eq=False)
 class JointBasis:
-    r"""Functions of one or several attributes that are orthonormal under their joint distribution.
-    They span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each attribute and are
-    constant on nodes: the combinations of groups of values that occur in the data.
+    r"""Functions of one or several attributes that are orthonormal under the attributes' joint
+    distribution.
+
+    The functions span products :math:`\prod_j \varphi_{k_j}(s_j)` of the functions of each
+    attribute. They are constant on nodes, which are the combinations of groups of values that occur
+    in the data.
 
     Attributes
     ----------
@@ -80,8 +83,8 @@ class JointBasis:
     groups
         For each attribute, the group of each of its nodes.
     places
-        Joint node of each combination of groups, (G₁, …, G_q); the nearest one if a combination
-        does not occur.
+        Joint node of each combination of groups, (G₁, …, G_q), or the nearest node if the
+        combination does not occur.
     mass
         Share of the rows in each joint node, (M,).
     values
@@ -96,7 +99,7 @@ class JointBasis:
 
     @classmethod
     def fit(cls, s: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Learn nodes and functions from attributes without NaN, (n, q), and the weights of the
+        """Learn the nodes and functions from attributes (n, q) without NaN and the weights of the
         rows.
         """
         parts = tuple(SensitiveBasis.fit(column, weights) for column in s.T)
@@ -127,15 +130,15 @@ class JointBasis:
         return cls(parts, groups, places, mass, np.column_stack(kept[1:]))
 
     def node(self, s: np.ndarray) -> np.ndarray:
-        """Return the joint node of each row of attributes (n, q)."""
+        """Return the joint node of each row, given its attributes, (n, q)."""
         codes = (
             group[part.node(column)] for part, group, column in zip(self.parts, self.groups, s.T)
         )
         return np.asarray(self.places[tuple(codes)])
 
     def ranks(self, s: np.ndarray) -> np.ndarray:
-        """Return the rank of each attribute, (n, q), from 0 to 1; if an attribute has few levels,
-        their ranks are far apart.
+        """Return the rank of each attribute, (n, q), from 0 to 1. For an attribute with few levels,
+        return the indices of the levels, multiplied by 1,000 to keep the levels far apart.
         """
         ranks = []
         for part, column in zip(self.parts, s.T):
@@ -148,7 +151,7 @@ class JointBasis:
 
 
 def _group_means(part: SensitiveBasis, group: np.ndarray) -> np.ndarray:
-    """Return, for each group of nodes, a constant and the mean of each function, (G, 1 + K)."""
+    """Return a constant and the mean of each function for each group of nodes, (G, 1 + K)."""
     sums = np.zeros((int(group[-1]) + 1, part.values.shape[1]))
     np.add.at(sums, group, part.mass[:, None] * part.values)
     return np.column_stack([np.ones(len(sums)), sums / np.bincount(group, part.mass)[:, None]])
@@ -161,9 +164,9 @@ class DensityRatio:
     .. math:: r(x, s) = a(x)\, b(s) \max\bigl(\epsilon, 1 + \textstyle\sum_{jk} m_j(x) C_{jk}
         \varphi_k(s)\bigr)
 
-    C is the coefficient matrix of a regression of :math:`\varphi(S)` on the out-of-fold m(X), which
-    shrinks the parts of m that don't generalize. The factors a and b make the mean of r over s one
-    for each x, and its mean over x one for each s.
+    C is the coefficient matrix of a regression of :math:`\varphi(S)` on the out-of-fold m(X). This
+    regression shrinks the parts of m that don't generalize. The factors a and b scale r so that its
+    mean over s is one for each x, and its mean over x is one for each s.
     """
 
     basis: JointBasis
@@ -172,8 +175,8 @@ class DensityRatio:
 
     @classmethod
     def fit(cls, basis: JointBasis, m: np.ndarray, node: np.ndarray, weights: np.ndarray) -> Self:
-        """Fit to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that add up to
-        one.
+        """Fit the ratio to out-of-fold means (n, K), the nodes of S (n,), and weights (n,) that sum
+        to one.
         """
         weighted = weights[:, None] * m
         ridge = 1e-4 * np.eye(m.shape[1])
@@ -186,13 +189,13 @@ class DensityRatio:
         return cls(basis, calibration, scale)
 
     def __call__(self, m: np.ndarray) -> np.ndarray:
-        """Return the ratio of each row at each node, (n, M)."""
+        """Return the ratio for each row and each node, (n, M)."""
         ratio = 1 + m @ self.calibration @ self.basis.values.T
         positive = np.maximum(ratio, EXCHANGE.least_ratio) * self.scale
         return np.asarray(positive / (positive @ self.basis.mass)[:, None])
 
     def node_ratios(self, m: np.ndarray, node: np.ndarray) -> np.ndarray:
-        """Return the ratio of each row at one node, (n,)."""
+        """Return the ratio of each row at the row's own node, (n,)."""
         return np.concatenate(
             [self(m[i])[np.arange(len(node[i])), node[i]] for i in _chunks(len(m))]
         )
@@ -209,9 +212,9 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
     Parameters
     ----------
     wanted
-        Logarithms of the weights of each row at each node, (k, M).
+        Logarithm of the weight of each row at each node, (k, M).
     node
-        Node of each place, (k,).
+        Node of each position, (k,).
     """
     k = len(node)
     rows = rng.permutation(k)
@@ -232,12 +235,12 @@ def permutation(wanted: np.ndarray, node: np.ndarray, rng: np.random.Generator) 
 def release_rows(
     ratio: DensityRatio, m: np.ndarray, node: np.ndarray, amount: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the row assigned to each place, a permutation (n,), and a mask of the places whose
-    rows were removed, (n,).
+    r"""Return the row assigned to each position, a permutation (n,), and a mask of the positions
+    whose rows were removed, (n,).
 
-    A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`, by systematic
-    sampling along S, so that the number of removed rows in each range of S equals its expected
-    value. The removed rows are permuted among their places with weight :math:`(1 - r)_+`.
+    A row is removed with probability :math:`\text{amount} \cdot (1 - 1/r)_+`. Systematic sampling
+    along S keeps the number of removed rows in each range of S close to its expected value. The
+    removed rows are permuted among their positions with weights :math:`(1 - r)_+`.
     """
     chance = amount * (1 - 1 / np.maximum(ratio.node_ratios(m, node), 1))
     order = np.lexsort((chance, node))
@@ -256,8 +259,8 @@ def release_rows(
 
 
 def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
-    """Return columns (n, p) for measuring the squared distance between rows: ranks of numbers, and
-    indicators of levels.
+    """Return columns (n, p) for measuring the squared distance between rows: the ranks of numbers,
+    and indicators of levels.
 
     The mean squared distance between two random rows is 2, and each column contributes equally.
     """
@@ -286,13 +289,13 @@ def embed_rows(encoded: np.ndarray, categorical: Collection[int]) -> np.ndarray:
 def exchange_rows(
     rows: np.ndarray, node: np.ndarray, places: np.ndarray, offers: np.ndarray
 ) -> np.ndarray:
-    r"""Return a new assignment of rows to places, (k,), that moves rows as little as possible.
+    r"""Return a new assignment of rows to positions, (k,), that moves rows as little as possible.
 
     .. math:: \min_\pi \sum_i \|\text{places}_i - \text{offers}_{\pi_i}\|^2
 
-    Places and offers have the columns of :func:`embed_rows` and the ranks of S; the ranks of an
-    offered row are those of the place that the permutation gave it. Places with similar nodes are
-    assigned together.
+    Both `places` and `offers` contain the columns of :func:`embed_rows` and the ranks of S. The
+    ranks of an offered row are those of the position to which the permutation assigned the row.
+    Positions with similar nodes are assigned together.
     """
     rows = rows.copy()
     order = np.argsort(node, kind="stable")
@@ -314,25 +317,28 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         \text{else } Z \sim p(x') \bigl(1 - r(x', s)\bigr)_+, \qquad r(x, s) = \frac{p(x \mid
         s)}{p(x)}.
 
-    Z then has the same distribution p(x) for every s, and this leaves as many rows unchanged as
-    possible. The ratio is estimated by boosted trees. `transform` needs S, too. The removed rows of
-    a table are exchanged with each other, so a new table needs at least 200 rows. If you know what
-    Z will predict, :class:`ParityEncoder` encodes rows one by one.
+    Z then has the same distribution p(x) for every s, with as many rows as possible left unchanged.
+    By default, the ratio is estimated with additive splines and boosted trees. `transform` also
+    requires S. The removed rows of a table are exchanged with each other, so a new table needs at
+    least 200 rows. If you know what Z will predict, use :class:`ParityEncoder`, which encodes each
+    row separately.
 
-    Use Z to share tables or embeddings and to train on them. A replaced row is another person's, so
-    don't use Z to make decisions about individuals. Z is not anonymous. Share only one release, and
-    not the list of changed rows: together they reveal more about S than X does.
+    Use Z to share tables or embeddings and to train on them. A replaced row comes from another
+    person, so don't use Z to make decisions about individuals. Z is not anonymous. Share only one
+    release, and never the list of changed rows: several releases, or a release and this list, can
+    reveal more about S than X does.
 
     Parameters
     ----------
     estimator : regressor, optional
-        Model of the conditional means E[φ(S) | x]; it must support several targets. None uses a
+        Model for the conditional means E[φ(S) | x], which must support several targets. None uses a
         weighted mean of additive splines and LightGBM trees.
     amount : float
-        From 0 to 1: each row is left unchanged with probability 1 - amount, whatever its ratio. The
-        dependence on S is reduced in proportion to the amount.
+        A number from 0 to 1. Each row is left unchanged with probability 1 - amount, regardless of
+        its ratio. The dependence on S is reduced in proportion to the amount.
     cv, n_jobs, random_state
-        Folds and threads, as in :class:`ParityClassifier`; seed for folds, removals and exchanges.
+        Folds and threads, as in :class:`ParityClassifier`, and the seed for folds, removals and
+        exchanges.
 
     Attributes
     ----------
@@ -341,7 +347,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ratio_
         The estimated ratio r.
     models_
-        The models of its conditional means and of y.
+        For each fold, your own models of the conditional means and of y; empty for the default
+        models.
     move_cost_
         Cost of exchanging rows along S.
 
@@ -401,16 +408,16 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : DataFrame or array of shape (n, d)
             Columns of any type, without the sensitive attributes.
         y : array or DataFrame of shape (n,) or (n, t), optional
-            Columns that will be predicted from Z, such as targets: numbers or categories. Rows are
-            then exchanged with rows for which the predictions of y are similar, which keeps more of
-            the information in X about y. Z does not depend on y in any other way.
+            Columns that will be predicted from Z, such as targets; they may be numbers or
+            categories. Rows are then exchanged with rows that have similar predictions of y, which
+            preserves more of the information in X about y. Z does not depend on y in any other way.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes of which Z must be jointly independent, (n,) or (n, q). Columns passed by
-            name are removed from Z. A missing value counts as a level below all others. Without
-            attributes, rows are left unchanged, with a warning.
+            Attributes of shape (n,) or (n, q) that Z must be jointly independent of. Columns passed
+            by name are removed from Z. A missing value is treated as a level below all others.
+            Without attributes, rows are left unchanged, with a warning.
         sample_weight : array of shape (n,), optional
-            Weights of the rows for fitting the ratio. To use Z with weights, include them as a
-            column of X, so that Z and the weights are jointly independent of S.
+            Weights of the rows for fitting the ratio. To use Z with weights, include the weights as
+            a column of X, so that Z and the weights are jointly independent of S.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, stay in the same fold.
         """
@@ -485,8 +492,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @named_arguments
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
-        """Return Z, with the columns of X and their types; a DataFrame if X is a table, else an
-        array.
+        """Return Z with the columns of X and their types, as a DataFrame if X is a table and
+        otherwise as an array.
 
         Parameters
         ----------
@@ -501,14 +508,14 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if is_frame(X) and (others := {*map(str, X.columns)} - {*map(str, table.columns)}):
             raise ValueError(
                 f"X has columns that were not passed to fit: {', '.join(sorted(others))}. They"
-                " would be missing from Z; drop them, or fit with them."
+                " would be missing from Z; drop these columns, or fit with them."
             )
         if not len(self.sensitive_names_in_):
             return table
         if sensitive_features is None:
             raise ValueError(
-                "ParityCoupling needs sensitive_features to transform, because Z depends on X and"
-                f" S. Pass them.{ROUTING}"
+                "transform needs sensitive_features, because Z depends on both X and S. Pass the"
+                f" attributes that the estimator was fitted with.{ROUTING}"
             )
         frame = _as_frame(table)
         s = _filled(sensitive_values(sensitive_features, len(frame), self.sensitive_names_in_)[0])
@@ -538,8 +545,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _coupled(
         self, codes: np.ndarray, s: np.ndarray, m: np.ndarray, identity: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row assigned to each place and a mask of the places whose rows were removed;
-        the order of the rows doesn't matter.
+        """Return the row assigned to each position, and a mask of the positions whose rows were
+        removed. The result does not depend on the order of the rows.
         """
         order = np.argsort(identity, kind="stable")
         back = np.argsort(order, kind="stable")
@@ -567,8 +574,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return order[rows][back], removed[back]
 
     def _identities(self, codes: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Return a number for each row that depends only on its content, the seed, and the number
-        of earlier copies of it.
+        """Return a number for each row that depends only on the row's content, the seed, and the
+        number of earlier copies of the row.
         """
         content = pd.DataFrame(np.column_stack([codes, s]))
         keys = pd.util.hash_pandas_object(content, index=False).to_numpy()
@@ -577,8 +584,8 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(pd.util.hash_array(keys ^ pd.util.hash_array(copies)))
 
     def _fit_means(self, rows: FitRows, target: Response) -> np.ndarray:
-        """Fit models, leaving out each fold in turn; return their predictions for the held-out
-        rows.
+        """Fit models that leave out each fold in turn, and return their predictions for the
+        held-out rows.
         """
         self.engine_ = None
         self.models_ = []
@@ -599,9 +606,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.asarray(each[rows.fold, np.arange(len(rows.fold))])
 
     def _means(self, frame: pd.DataFrame, identity: np.ndarray) -> np.ndarray:
-        """Return m for new rows; a hash of each row's content determines the fold whose models are
-        used.
-        """
+        """Return m for new rows. A hash of each row determines the fold whose models are used."""
         if self.engine_ is not None:
             each = self.engine_.predict(self._schema.codes(frame), self.n_jobs)
         else:
@@ -611,12 +616,12 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _filled(s: np.ndarray) -> np.ndarray:
-    """Return attributes (n, q), replacing missing values with a value below all others."""
+    """Return attributes (n, q), with missing values replaced by a value below all others."""
     return np.where(np.isnan(s), -np.inf, s)
 
 
 def _targets(phi: np.ndarray, y: Any) -> np.ndarray:
-    """Return the functions of S, (n, K), and the columns of y as standardized numbers minus their
+    """Return the functions of S, (n, K), together with the standardized columns of y minus their
     means given S.
     """
     if y is None:

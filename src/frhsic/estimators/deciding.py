@@ -1,8 +1,8 @@
-r"""Optimal decisions under parity: the dual of a linear program.
+r"""Optimal decisions under parity, computed from the dual of a linear program.
 
-Decisions d(x) in [0, 1] have the gain :math:`E[d\,(\eta - \tau)]`. Their gap curve for an attribute
-is :math:`\sum_k E[d\,m_k] \varphi_k`. If the gaps of such curves have limits :math:`t_j`, the
-largest possible gain is the minimum of
+Decisions d(x) in [0, 1] have the gain :math:`E[d\,(\eta - \tau)]`, and their gap curve for an
+attribute is :math:`\sum_k E[d\,m_k] \varphi_k`. If the gaps are limited to :math:`t_j`, the largest
+possible gain is the minimum of
 
 .. math:: E\,\Bigl(\eta - \tau - \sum_j m_{c_j}\Bigr)_+ + \sum_j t_j \max_v |\nu_j(v)|,
     \qquad c_{jk} = \sum_v p_v \nu_j(v) \varphi_{jk}(v),
@@ -59,11 +59,12 @@ DUAL_SHORTEST = 1e-6
 
 @dataclass(frozen=True)
 class Decisions(Family):
-    """Decisions with the smallest loss: positive if η exceeds a threshold that depends linearly on
-    m. A false positive costs τ, a false negative 1 - τ. The first half of the parameters
-    recalibrates η: an intercept, a factor for its log-odds, and coefficients of m, since y can
-    depend on m even for a given η. The second half determines the decisions: an intercept, a factor
-    for η, and the coefficients of m.
+    """Decisions with the smallest loss, where a false positive costs τ and a false negative 1 - τ.
+
+    Decisions are positive if η exceeds a threshold that depends linearly on m. The first half of
+    the parameters recalibrates η: an intercept, a factor for the log-odds of η, and coefficients of
+    m, because y can depend on m even given η. The second half determines the decisions: an
+    intercept, a factor for η, and coefficients of m.
     """
 
     decides = True
@@ -94,8 +95,8 @@ class Decisions(Family):
         return constant
 
     def path(self, task: SolverTask, shares: np.ndarray) -> np.ndarray:
-        """Return the parameters for each trade-off, (G, P); their gaps are the given shares of the
-        gap in unconstrained decisions.
+        """Return the parameters for each trade-off, (G, P). The gaps are limited to the given
+        shares of the gap in unconstrained decisions.
         """
         assert task.curves is not None
         curves, limited = task.curves.limited()
@@ -140,7 +141,7 @@ class Decisions(Family):
 
 def recalibration(task: SolverTask, count: int) -> np.ndarray:
     """Return the coefficients, starting with the intercept, of a logistic regression of y on the
-    log-odds of η and the first columns of m, with the ridge of the task.
+    log-odds of η and the first `count` columns of m, with the ridge of the task.
     """
     inputs = np.column_stack([np.ones(len(task.y)), task.base, task.columns[:, :count]])
     along = np.broadcast_to(task.ridge, task.columns.shape[1:])[:count]
@@ -180,28 +181,29 @@ def solve_dual(
     agreement: float = DUAL_AGREEMENT,
 ) -> tuple[np.ndarray, float]:
     r"""Return the coefficients c of optimal decisions under limits, (K,), and the width over which
-    the decisions are soft, d = expit((gains - means @ c) / width).
+    the decisions d = expit((gains - means @ c) / width) are soft.
 
-    The kink is smoothed over a width that is halved until soft and hard decisions have the same gap
-    and the same :math:`E[d\,m_c]`. Hard decisions with the same gap but another :math:`E[d\,m_c]`
-    are suboptimal.
+    The kink is smoothed over a width, which is halved until soft and hard decisions have the same
+    gap and the same :math:`E[d\,m_c]`. Hard decisions with the same gap but a different
+    :math:`E[d\,m_c]` are suboptimal.
 
     Parameters
     ----------
     gains
-        Gain from a positive decision for each row, :math:`\eta - \tau`, (n,).
+        Gain from a positive decision about each row, :math:`\eta - \tau`, (n,).
     means
-        The columns m for all limits, side by side, (n, K), centered so that constants have no gap.
+        The columns m for all limits, side by side, (n, K), centered so that constant decisions have
+        no gap.
     weights
         Weights of the rows, which sum to 1, (n,).
     curves
-        The limited curves; m contains the conditional means of their functions.
+        The limited curves, whose functions have the conditional means m.
     limits
-        Largest allowed gaps, positive, (J,).
+        Largest allowed gaps, which must be positive, (J,).
     ridge
-        :math:`\kappa`, or instead the matrix of a quadratic form in c, (K, K).
+        :math:`\kappa`, or the matrix of a quadratic form in c, (K, K).
     narrowest, agreement
-        Smallest width; largest accepted difference between soft and hard decisions.
+        Smallest width, and largest accepted difference between soft and hard decisions.
     """
     unit = max(float(np.sqrt(weights @ gains**2)), 1e-9)
     if np.ndim(ridge) == 0:
@@ -227,9 +229,9 @@ def solve_dual(
 
 @dataclass(frozen=True, eq=False)
 class _Dual:
-    """The dual of one problem with its kink smoothed.
+    """The dual of one problem, with a smoothed kink.
 
-    Its variables z are the function ν on all cells and the bounds u, (M + J). The multipliers of u
+    The variables z are the function ν on all cells and the bounds u, (M + J). The multipliers of u
     - ν and u + ν, (2, M), differ by the gap curve times the mass of the cells.
     """
 
@@ -248,15 +250,15 @@ class _Dual:
         return np.hstack([curves.values.T * curves.mass, bounds])
 
     def rooms(self, z: np.ndarray) -> np.ndarray:
-        """Return u - ν and u + ν, (2, M)."""
+        """Return the slacks u - ν and u + ν, (2, M)."""
         cells = len(self.curves.mass)
         nu = z[:cells]
         top = self.curves.own @ z[cells:]
         return np.array([top - nu, top + nu])
 
     def pull(self, multipliers: np.ndarray) -> np.ndarray:
-        """Return the gradient with respect to z of the sum of slacks (u - ν and u + ν) times
-        multipliers.
+        """Return the gradient with respect to z of the slacks u - ν and u + ν, weighted by the
+        multipliers and summed.
         """
         down, up = multipliers
         return np.append(up - down, (down + up) @ self.curves.own)
@@ -269,7 +271,7 @@ class _Dual:
         self, width: float, z: np.ndarray, multipliers: np.ndarray, aim: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the residuals of the optimality conditions: the gradient with respect to z, and
-        the products of multipliers and slacks minus their target.
+        the differences between the products of multipliers and slacks and their target.
         """
         sums = self.means.T @ (self.weights * self.taken(width, z))
         slope = self.moments.T @ (self.ridge @ (self.moments @ z) - sums) - self.pull(multipliers)
@@ -279,7 +281,9 @@ class _Dual:
     def minimum(
         self, width: float, z: np.ndarray, multipliers: np.ndarray, precision: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the minimum, by a primal-dual interior-point method."""
+        """Return the z and the multipliers at the minimum, found by a primal-dual interior-point
+        method.
+        """
         # the products of multipliers and slacks shrink with the width, so that this minimum is a
         # good start for the next width
         least = DUAL_BARRIER * width * float(self.limits.sum()) / len(self.curves.mass)
@@ -309,8 +313,9 @@ class _Dual:
     ) -> np.ndarray:
         """Return the Newton step.
 
-        Its matrix is diagonal in ν, bordered by the bounds, plus the curvature in the few
-        coefficients c, so the system is first solved without the curvature.
+        The matrix of the step is the sum of two terms: a matrix that is diagonal in ν and bordered
+        by the bounds, and the curvature in the few coefficients c. The system is therefore first
+        solved without the curvature.
         """
         own = self.curves.own
         diagonal = ratios.sum(axis=0)[:, None]

@@ -1,5 +1,5 @@
-"""Descriptions of prototypes: their coordinates, the people assigned to them, and their
-attributes.
+"""Descriptions of prototypes: the coordinates of each prototype, the people assigned to it, and
+their attributes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TYPICAL_ROWS = 2_000
 def cell_means(
     z: np.ndarray, values: np.ndarray, weights: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Return the means of values (n, T) over the rows of each prototype, (L, T); for a prototype
-    without rows, return `others`.
+    """Return the means of values (n, T) over the rows of each prototype, (L, T); a prototype
+    without rows gets the values in `otherwise`.
     """
     indicators = (z == np.arange(len(otherwise))[:, None]) * weights
     mass = indicators.sum(axis=1)[:, None]
@@ -36,8 +36,8 @@ def describe_prototypes(
     coordinates: Sequence[dict[str, np.ndarray]],
 ) -> list[dict[str, Any]]:
     """Return, for each trade-off, the columns that describe its prototypes: shares, coordinates,
-    means of attributes with 95 % intervals, and a typical row (medians of numbers and the most
-    frequent levels, or None for a prototype without rows).
+    means of attributes with 95 % intervals, and a typical row, which has the median of each number
+    and the most frequent level of each category (None for a prototype without rows).
     """
     some = subsample(len(rows.s), TYPICAL_ROWS, np.random.default_rng(rows.seed))
     codes = rows.codes[some]
@@ -68,7 +68,9 @@ def describe_prototypes(
 def _attribute_means(
     name: str, z: np.ndarray, s: np.ndarray, weights: np.ndarray, count: int
 ) -> dict[str, np.ndarray]:
-    """Return the mean of an attribute among the rows of each prototype, and its 95 % interval."""
+    """Return the mean of an attribute over the rows of each prototype, and the ends of its 95 %
+    interval.
+    """
     weights = np.where(np.isnan(s), 0.0, weights)
     s = np.where(np.isnan(s), 0.0, s)
     indicators = (z == np.arange(count)[:, None]) * weights

@@ -1,4 +1,4 @@
-"""A single plain model that replaces a predictor with a parity limit, for serving."""
+"""A single plain model that replaces a predictor with a parity limit at prediction time."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class ImitationCost:
     Attributes
     ----------
     name : str
-        Such as ``"log loss"`` or ``"gap by age"``.
+        Name of the measure, such as ``"log loss"`` or ``"gap by age"``.
     before, after : float
-        The measure for the predictor and for the distilled model.
+        Value of the measure for the predictor and for the distilled model.
     low, high : float
-        95 % interval of the difference, after minus before.
+        Ends of the 95 % interval for the difference, after minus before.
     """
 
     name: str
@@ -54,10 +54,10 @@ class ImitationCost:
 @dataclass(frozen=True, eq=False)
 class Distilled:
     """A plain model that imitates a predictor with a parity limit, and the cost of the imitation,
-    measured on rows that neither was fitted on. It is returned by :func:`~frhsic.distill`.
+    measured on rows that neither model was fitted on. :func:`~frhsic.distill` returns it.
 
-    It contains no per-fold models. Save it with :func:`~frhsic.save`; :func:`~frhsic.load`, `frhsic
-    predict` and `frhsic audit --model` read the file.
+    It contains no per-fold models. Save it with :func:`~frhsic.save`. The file can be read by
+    :func:`~frhsic.load`, `frhsic predict` and `frhsic audit --model`.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class Distilled:
     n_features_in_ : int
         Number of columns.
     uses_sensitive : bool
-        Whether predictions need the attributes.
+        Whether predictions require the sensitive attributes.
     sensitive_names_in_ : tuple of str
-        Names of the attributes.
+        Names of the sensitive attributes.
     sensitive_schema_ : Schema or None
-        Types of the attributes, if they were read from a file.
+        Types of the sensitive attributes, if they were read from a file.
     costs : tuple of ImitationCost
-        Performance and gaps compared with those of the predictor.
+        Performance and gaps, compared with those of the predictor.
     rows : int
         Number of rows on which the costs were measured.
 
@@ -125,31 +125,31 @@ class Distilled:
         return "\n".join([*lines, f"measured on {self.rows:,} rows that neither was fitted on"])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return predictions, (n,).
+        """Return predictions of shape (n,).
 
         Parameters
         ----------
         X : DataFrame, array or list of dict
-            Rows. Columns are matched by name, or in an array by position.
+            Rows to predict. Columns are matched by name or, in an array, by position.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, required by a model with `uses_sensitive`.
+            Sensitive attributes, which are required if `uses_sensitive` is true.
         """
         return require_scores(self._raw_scores(X, sensitive_features), probabilities=False)
 
     def to_onnx(self, path: str | Path) -> None:
-        """Write the model as ONNX; requires the package onnx.
+        """Write the model as ONNX. This requires the package onnx.
 
-        A model fitted on an array has one input ``X``, numbers of shape (n, d). A model fitted on a
-        table has an input of shape (n, 1) for each column: text for categories, numbers for the
-        others. Each attribute that predictions need is a separate input. The output is ``score``,
-        (n, 1): the prediction, or the probability of the second class. Text that is not exactly a
-        level of the training data counts as missing. Neither date columns nor your own estimator
-        can be exported.
+        A model fitted on an array has one numeric input ``X`` of shape (n, d). A model fitted on a
+        table has an input of shape (n, 1) for each column: text for a category, otherwise numbers.
+        Each attribute that predictions require is a separate input. The output ``score`` of shape
+        (n, 1) is the prediction or the probability of the second class. Text that is not exactly
+        equal to a level in the training data is treated as missing. Models with date columns, and
+        your own estimators, cannot be exported.
         """
         write_whole(Path(path), self.onnx_bytes())
 
     def onnx_bytes(self) -> bytes:
-        """Return the content of the file written by :meth:`to_onnx`."""
+        """Return the content of the file that :meth:`to_onnx` writes."""
         classes = getattr(self, "classes_", ())
         threshold = getattr(self, "threshold_", None)
         attributes = self.sensitive_names_in_ if self.uses_sensitive else ()
@@ -158,8 +158,8 @@ class Distilled:
         )
 
     def as_trained(self, predictor: Any) -> Self:
-        """Return a model with the columns, classes and decision threshold of a predictor fitted on
-        the same columns; levels keep their order.
+        """Return a copy with the columns, classes and decision threshold of a predictor that was
+        fitted on the same columns. The order of levels is kept.
         """
         changes: dict[str, Any] = {
             "sensitive_schema_": getattr(predictor, "sensitive_schema_", None)
@@ -178,7 +178,7 @@ class Distilled:
         return replace(self, **changes)
 
     def coded(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Return rows as numbers for the trees, (n, d)."""
+        """Return the rows as numbers for the trees, (n, d)."""
         s = None
         if self.uses_sensitive:
             if sensitive_features is None:
@@ -192,7 +192,8 @@ class Distilled:
             )
             if np.isnan(s).any():
                 raise ValueError(
-                    "sensitive_features has missing values; this model needs them to predict."
+                    "sensitive_features has missing values, but this model needs every attribute to"
+                    " predict. Fill in these values, or drop these rows."
                 )
         codes = self._features(X)
         return codes if s is None else np.column_stack([codes, s])
@@ -240,7 +241,7 @@ class DistilledClassifier(Distilled):
     classes_ : ndarray
         The labels, sorted.
     threshold_ : float
-        Score above which the second class is predicted.
+        The second class is predicted if its score is above this threshold.
 
     Examples
     --------
@@ -258,7 +259,7 @@ class DistilledClassifier(Distilled):
     threshold_: float
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return the probability of each of the two classes, (n, 2)."""
+        """Return the probabilities of the two classes, of shape (n, 2)."""
         scores = self._raw_scores(X, sensitive_features)
         if isinstance(self.model, lightgbm.Booster):
             scores = expit(scores)
@@ -266,13 +267,15 @@ class DistilledClassifier(Distilled):
         return np.column_stack([1 - scores, scores])
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Return labels: the second one if its probability exceeds `threshold_`."""
+        """Return labels: the second class if its probability exceeds `threshold_`, otherwise the
+        first.
+        """
         scores = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
         return np.asarray(self.classes_[(scores > self.threshold_).astype(np.int64)])
 
 
 def plain_scores(model: Any, X: Any) -> np.ndarray:
-    """Return predictions, or the probability of the second class."""
+    """Return predictions or, for a classifier, the probability of the second class."""
     return np.asarray(
         model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
     )
@@ -287,7 +290,7 @@ def fit_trees(
     probabilities: bool,
     seed: int,
 ) -> lightgbm.Booster:
-    """Return boosted trees that predict scores, with early stopping on other rows."""
+    """Return boosted trees that predict scores, with early stopping on held-out rows."""
     settings = {
         "objective": "cross_entropy" if probabilities else "regression",
         "num_leaves": leaf_count(len(scores)),
@@ -309,8 +312,8 @@ def fit_trees(
 
 
 def fit_estimator(estimator: Any, X: Any, scores: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Return a clone of an estimator, fitted on scores: a regressor on the scores themselves, or a
-    classifier on each row with both labels, weighted by the score.
+    """Return a fitted clone of an estimator. A regressor is fitted to the scores; a classifier is
+    fitted to two copies of each row, one for each label, weighted according to the score.
     """
     student = clone(estimator)
     if not is_classifier(student):
@@ -323,8 +326,8 @@ def fit_estimator(estimator: Any, X: Any, scores: np.ndarray, weights: np.ndarra
 def ordered_schema(
     schema: Schema, codes: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> Schema:
-    """Return a schema whose levels are ordered by mean score, so that trees can split them at a
-    threshold; a level without rows is placed at the overall mean.
+    """Return a schema in which levels are ordered by their mean score, so that trees can split the
+    levels at a threshold. A level without rows is placed at the overall mean.
     """
     mean = np.average(scores, weights=weights)
     columns = []

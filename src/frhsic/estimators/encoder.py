@@ -70,22 +70,22 @@ LEAK = 0.005
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """The solution of an encoder.
+    """The solution found by an encoder.
 
     Attributes
     ----------
     targets
         Columns that Z should predict.
     bases
-        For each attribute, its modeled functions.
+        For each attribute, the functions that are modeled.
     directions
         For each attribute, the combinations of these functions that are predictable from x, (K, R).
     path
-        Prototypes of each trade-off.
+        For each trade-off, the prototypes.
     coordinates
-        For each trade-off, the coordinates of its prototypes by name.
+        For each trade-off, the coordinates of its prototypes, keyed by name.
     tables
-        For each trade-off, the description of its prototypes, by name.
+        For each trade-off, the columns that describe its prototypes, keyed by name.
     """
 
     targets: tuple[KeptTarget, ...]
@@ -98,48 +98,48 @@ class Representation:
 
 class ParityEncoder(TransformerMixin, ParityModel):
     r"""Transformer that replaces each row with one of a few prototypes, so that no head of Z has a
-    large gap by sensitive attributes S.
+    large gap with respect to the sensitive attributes S.
 
     .. math:: \min_Z \; E\,d(X, Z) \quad \text{subject to} \quad
         \tfrac12 \sqrt{\chi^2(Z, S)} \le \text{limit}, \qquad
         E\,\bigl|E[f(Z) | S] - E f(Z)\bigr| \le \tfrac12 \sqrt{\chi^2(Z, S)}
 
-    for every head f with values in [0, 1] and gaps at the resolution of windows of S, each with a
-    twentieth of the rows or, with fewer than 2,000 rows, 100 rows. Heads that oscillate along S
-    faster than a window can have larger gaps: in an example with 1,000 rows and a column that
-    oscillates 20 times along S, the bound was 0.09, but a head that followed the column had a gap
-    of 0.24. For given prototypes the problem is convex, and it is solved rather than trained: all
-    prototypes must have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`. Use it if you know
-    what Z will predict, and pass that as y: features for one target, or one Z for several heads. To
-    share a whole table, use :class:`ParityCoupling`. The attributes are required by `fit`, and by
-    `transform` only with `uses_sensitive`.
+    for every head f with values in [0, 1], with gaps measured at the resolution of windows of S. A
+    window contains a twentieth of the rows or, if there are fewer than 2,000 rows, 100 rows. Heads
+    that oscillate along S within windows can have larger gaps: in an example with 1,000 rows and a
+    column that oscillates 20 times along S, the bound was 0.09, but a head that followed the column
+    had a gap of 0.24. For given prototypes, the problem is convex and has an exact solution: all
+    prototypes must have the same mean of :math:`m_k(x) = E[\varphi_k(S) | x]`. Use the encoder if
+    you know what Z will predict, and pass these targets as y: for example, to get features for one
+    target, or one Z for several heads. To share a whole table, use :class:`ParityCoupling`. The
+    attributes are required by `fit`, and by `transform` only with `uses_sensitive`.
 
-    The bound covers heads whose only input is Z. A head with further columns, the same rows
-    released at two limits or after a refit, and the rows of one household taken together can reveal
-    more. Anyone who has x, or the fitted encoder, can predict S as well as x allows.
+    The bound covers heads whose only input is Z. More can be revealed by a head with additional
+    inputs, by releasing the same rows at two limits or after a refit, or by combining the rows of a
+    household. Anyone who has x or the fitted encoder can predict S as well as x allows.
 
     Parameters
     ----------
     estimator : classifier, regressor, FrozenEstimator, function or None
-        Model of each column of y, fitted out of fold; a frozen model or a function of X is used
+        Model for each column of y, fitted out of fold. A frozen model or a function of X is used
         without refitting. None uses a weighted mean of additive splines and LightGBM trees.
     limit : number, str, dict or None
-        A number is a bound on the gap of every head at the resolution above; with few rows, meeting
-        it requires few prototypes. A share of the unconstrained gap such as "50%", or 0 for the
-        smallest gap, is a target for the estimate. None sets no constraint; a dictionary has a
-        limit for each attribute.
+        A number is a bound on the gap of every head at the resolution described above; with few
+        rows, only a few prototypes can meet it. A share of the unconstrained gap such as "50%", or
+        0 for the smallest gap, is a target for the estimate. None sets no constraint. A dictionary
+        sets a limit for each attribute.
     confidence : float or None
-        A numeric limit is compared with the upper end of the gap at this confidence, or with the
-        estimate if None.
+        A numeric limit is compared with the upper end of the gap's interval at this confidence or,
+        if None, with the estimate.
     prototypes : int, optional
-        Number of prototypes. None chooses the smallest number that loses little information,
-        limited by what the number of rows supports.
+        Number of prototypes. None chooses the smallest number that loses little information, up to
+        the number that the rows support.
     uses_sensitive : bool
-        Whether the choice of a prototype may use the attributes. Z then keeps more information, and
-        `transform` needs `sensitive_features`.
+        Whether the attributes may be used to choose the prototype of a row. Z then keeps more
+        information, but `transform` requires `sensitive_features`.
     attribute_estimator : regressor, optional
-        Model of the :math:`m_k`. None uses the default model of y, for the combinations of
-        functions that are predictable from x.
+        Model for the :math:`m_k`. None uses the default model for y, but only for the combinations
+        of functions that are predictable from x.
     cv, n_jobs, random_state
         As in :class:`ParityClassifier`.
 
@@ -153,9 +153,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         One row for each prototype: its share of the rows, its coordinates, the mean of each
         attribute with a 95 % interval, and a typical row (medians and the most frequent levels).
     models_ : list
-        For each fold, the fitted models of y.
+        For each fold, your own fitted models for y.
     attribute_models_ : list
-        For each fold, the fitted models of the :math:`m_k`.
+        For each fold, your own fitted models for the :math:`m_k`.
     solution_
         The solved prototypes.
 
@@ -220,14 +220,14 @@ class ParityEncoder(TransformerMixin, ParityModel):
         X : DataFrame or array of shape (n, d)
             Columns of any type, without the sensitive attributes; missing values are allowed.
         y : array or DataFrame of shape (n,) or (n, t)
-            What Z should keep: labels or numbers. To share a whole table, use
+            Labels or numbers that Z should predict. To share a whole table, use
             :class:`ParityCoupling`.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, (n,) or (n, q). Named columns are removed from the features. Rows with NaN
-            are used only for the models of y. Without attributes there is no constraint, and `fit`
-            warns.
+            Attributes of shape (n,) or (n, q). Columns passed by name are removed from the
+            features. Rows with NaN are used only for the models for y. Without attributes, there is
+            no constraint, and `fit` warns.
         sample_weight : array of shape (n,), optional
-            Weights of the rows, in all regressions and sums.
+            Weights of the rows in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, stay in the same fold and count
             as one observation in intervals.
@@ -245,9 +245,9 @@ class ParityEncoder(TransformerMixin, ParityModel):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Any:
-        """Fit, and return Z for the same rows, each encoded by models that were fitted without it,
-        as in :class:`~sklearn.preprocessing.TargetEncoder`. The result differs from
-        ``fit(X).transform(X)``.
+        """Fit, and return Z for the same rows. Each row is encoded by models that were fitted
+        without this row, as in :class:`~sklearn.preprocessing.TargetEncoder`, so the result differs
+        from ``fit(X).transform(X)``.
 
         The parameters are those of :meth:`fit`.
         """
@@ -264,16 +264,16 @@ class ParityEncoder(TransformerMixin, ParityModel):
     @named_arguments
     @limit_to_n_jobs
     def transform(self, X: Any, *, sensitive_features: Any = None) -> Any:
-        """Return Z, (n, columns): the coordinates of the prototype of each row.
+        """Return Z, of shape (n, columns), which contains the coordinates of each row's prototype.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            New rows. The models of one fold encode each row. Only the row's content determines the
-            fold, so Z doesn't depend on the other rows. Columns that the model does not use are
-            ignored.
+            New rows. Each row is encoded by the models of one fold. Only the row's content
+            determines the fold, so Z doesn't depend on the other rows. Columns that the model does
+            not use are ignored.
         sensitive_features : array, Series or DataFrame of shape (n,) or (n, q)
-            The attributes; only with `uses_sensitive`.
+            The attributes, which are required only with `uses_sensitive`.
         """
         check_is_fitted(self)
         X = known_table(self, X, first=False, sensitive_features=sensitive_features)
@@ -311,8 +311,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _fit(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, groups: Any
     ) -> list[np.ndarray]:
-        """Fit; return the prototype of each row at each trade-off, from an encoder that was fitted
-        without the row.
+        """Fit the encoder, and return the prototype of each row at each trade-off, chosen by models
+        that were fitted without this row.
         """
         sample_weight, cv, X, y, sensitive_features, groups, _ = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups
@@ -382,8 +382,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
         means: np.ndarray,
         modelled: tuple[np.ndarray, ...],
     ) -> tuple[tuple[SensitiveBasis, ...], tuple[np.ndarray, ...], np.ndarray]:
-        """Return the modeled functions of each attribute, their combinations that are predictable
-        from x, and m for each row.
+        """Return the functions of each attribute that are modeled, the combinations of these
+        functions that are predictable from x, and m for each row.
         """
         every = tuple(np.eye(own.shape[1]) for own in functions)
         if self.uses_sensitive:
@@ -403,7 +403,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
     def _solve(
         self, rows: FitRows, solver: SolverRows, kinds: tuple[Kind, ...], known: np.ndarray
     ) -> tuple[list[Prototypes], list[np.ndarray]]:
-        """Return the prototypes of each trade-off, and the prototype of each row, (n,)."""
+        """Return the prototypes of each trade-off, and the prototype assigned to each row, (n,)."""
         keys = row_hashes(rows.codes)
         rng = np.random.default_rng(rows.seed)
         # φ(S), which replaces m if S is known, needs the attributes
@@ -445,7 +445,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         choices: Sequence[np.ndarray],
         performance: dict[str, np.ndarray],
     ) -> Frontier:
-        """Measure every trade-off on out-of-fold rows, corrected for the bias of fitting."""
+        """Measure every trade-off on out-of-fold rows, with a correction for overfitting."""
         confidence = self.confidence or 0.95
         known = ~np.isnan(rows.s).any(axis=1) & (rows.mass > 0)
         weights = rows.mass[known]
@@ -496,7 +496,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         return self.choice_.position
 
     def _coordinates(self, z: np.ndarray, at: int | None = None) -> np.ndarray:
-        """Return the coordinates of prototypes (n,) at the chosen trade-off."""
+        """Return the coordinates of prototypes (n,) at a trade-off, by default the chosen one."""
         columns = self.solution_.coordinates[self._position if at is None else at]
         return np.asarray(np.column_stack([*columns.values()])[z])
 
@@ -504,7 +504,7 @@ class ParityEncoder(TransformerMixin, ParityModel):
         self, X: Any, s: np.ndarray | None, codes: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the predictions of each fold's models for rows: the targets that Z should predict,
-        (n, T), and m, (n, K), or the functions of S themselves if Z may use S.
+        (n, T), and m, (n, K). If Z may use S, the functions of S take the place of m.
         """
         targets = self.solution_.targets
         none = np.zeros((_num_samples(X), 0))
@@ -525,8 +525,8 @@ class ParityEncoder(TransformerMixin, ParityModel):
 
 
 def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Return the class codes used to stratify folds: the codes of the target if there is only one
-    target and each of its classes has at least two rows.
+    """Return the class codes used to stratify folds: those of the target if there is only one
+    target and each of its classes has at least two rows, otherwise None.
     """
     if len(targets) != 1 or targets[0].classes is None:
         return None
@@ -535,8 +535,8 @@ def _strata(targets: Sequence[KeptTarget], labels: dict[str, np.ndarray]) -> np.
 
 
 def _affordable(pilot: SolverRows, rows: int) -> int:
-    """Return how many prototypes this many rows support. More prototypes lower E d, but solving
-    with n rows leaves a dependence of about (L − 1) Σ Var m / n between Z and the functions of S.
+    """Return how many prototypes this many rows support. More prototypes lower E d, but solving on
+    n rows leaves a dependence of about (L − 1) Σ Var m / n between Z and the functions of S.
     """
     centered = pilot.means - pilot.weights @ pilot.means
     told = float((pilot.weights @ centered**2).sum())
@@ -544,7 +544,7 @@ def _affordable(pilot: SolverRows, rows: int) -> int:
 
 
 def _solved_anew(prototypes: Prototypes, rows: SolverRows) -> Prototypes:
-    """Return prototypes with multipliers recomputed from more rows."""
+    """Return the prototypes with multipliers recomputed from more rows."""
     start = replace(prototypes, origin=rows.weights @ rows.means)
     solved = with_multipliers(start, rows, PRECISION)
     return solved if solved.objective < np.inf else start

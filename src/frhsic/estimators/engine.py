@@ -1,12 +1,12 @@
-r"""All regressions of a fit at once: each target is predicted from a table, with a model for each
-fold fitted on the other folds.
+r"""All regressions of a fit at once: each target is predicted from a table, with one model per fold
+that is fitted on the other folds.
 
 .. math:: f(x) = w \Bigl(b + \sum_j h_j(x_j)\Bigr) + (1 - w) \, t(x)
 
 on the scale of log-odds, log-probabilities or numbers. The additive part (:mod:`.additive`)
-captures smooth effects from few rows; the boosted trees t of LightGBM capture interactions and
-jumps. Ridge, number of trees and share w are chosen once for each target, by its loss on the
-held-out rows of all folds together.
+captures smooth effects even with few rows. The boosted trees t, fitted by LightGBM, capture
+interactions and jumps. The ridge, the number of trees and the share w are chosen once for each
+target, by the loss on the held-out rows of all folds together.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ class Engine:
     bins
         Bins of the additive part.
     table
-        Contribution of each bin, for each fold and output, (bins, folds × outputs).
+        Contribution of each bin to each output of each fold, (bins, folds × outputs).
     constants
-        Constants added to all rows, (folds × outputs,).
+        Constants that are added for all rows, (folds × outputs,).
     booster
-        Trees; its classes are the outputs of each fold. None if no target has trees.
+        Trees of a booster whose classes are the outputs of each fold, or None if no target has
+        trees.
     classes
         For each target, the number of classes; 0 for numbers.
     shares
@@ -92,9 +93,9 @@ class Engine:
         return len(self.constants) // len(self.shares)
 
     def predict(self, x: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return what the models fitted without each fold predict for rows (n, d): numbers, the
-        probability of the second of two classes, or the probability of each of several; (folds, n,
-        outputs).
+        """Return the predictions for rows (n, d) of the models fitted without each fold: numbers,
+        the probability of the second of two classes, or the probability of each of several classes;
+        (folds, n, outputs).
         """
         result = np.empty((self.folds, len(x), len(self.shares)))
         for start in range(0, len(x), ROWS_AT_ONCE):
@@ -108,8 +109,8 @@ class Engine:
         return result
 
     def _trees(self, x: np.ndarray, threads: int) -> np.ndarray:
-        """Return the raw scores of the booster, (n, folds × outputs), computed a few rounds at a
-        time, so that the trees stay in the cache while they are applied to all rows.
+        """Return the raw scores of the booster, (n, folds × outputs). They are computed a few
+        rounds at a time, so that the trees stay in the cache while they are applied to all rows.
         """
         assert self.booster is not None
         scores = np.zeros((len(x), len(self.constants)))
@@ -156,9 +157,11 @@ def fit_engine(
     seed: int,
     n_jobs: int | None = None,
 ) -> FittedEngine:
-    """Fit the regressions of all targets, leaving out each fold in turn. Rounds and share are
-    chosen on the held-out rows of all folds; for the returned prediction of a row, they were chosen
-    on the half of the folds without it, so that the choice doesn't bias its loss. The ridge of the
+    """Fit the regressions of all targets, leaving out each fold in turn.
+
+    The number of rounds and the share are chosen on the held-out rows of all folds. For the
+    returned out-of-fold prediction of a row, they are chosen only on the half of the folds that
+    doesn't contain the row, so that the choice doesn't bias the row's loss. The ridge of the
     additive part, one number for each target, is chosen on all folds.
 
     Parameters
@@ -182,9 +185,9 @@ def fit_engine(
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """Boosters of one target, as a string for each fold; the constants used if there are no rounds,
+    """Boosters of one target, as one string per fold; the constants used if there are no rounds,
     (folds, outputs); the number of rounds and the share of the additive part for even folds, odd
-    folds and new rows, (3,); and the out-of-fold margins of both parts.
+    folds and new rows, (3,); and the out-of-fold margins of the mixture.
     """
 
     boosters: list[str]
@@ -196,8 +199,8 @@ class _Trees:
 
 @dataclass(frozen=True, eq=False)
 class FittedParts:
-    """The regressions before they are combined: columns, additive parts, and trees, with the
-    modeled directions of each target, (K, R).
+    """The regressions before they are combined: columns, additive parts and trees, together with
+    the modeled directions of each target, (K, R).
     """
 
     bins: Bins
@@ -208,12 +211,13 @@ class FittedParts:
 
     @property
     def margins(self) -> np.ndarray:
-        """Out-of-fold margins of the rows used to choose rounds and shares, (n, outputs)."""
+        """Out-of-fold margins, (n, outputs), of the rows used to choose rounds and shares."""
         return np.column_stack([one.out_of_fold for one in self.trees])
 
     def engine(self, fold: int | None = None) -> Engine:
-        """Return the models of all folds, for new rows, or the models that predict the rows of one
-        fold: fitted without it, with rounds and shares chosen on the other half of the folds.
+        """Return the models of all folds for new rows. If a fold is given, return the models that
+        predict the fold's rows: they are fitted without this fold, and their rounds and shares are
+        chosen on the half of the folds that doesn't contain it.
         """
         use = NEW_ROWS if fold is None else fold % 2
         folds = slice(None) if fold is None else slice(fold, fold + 1)
@@ -243,7 +247,7 @@ class FittedParts:
 
 
 def fit_parts(rows: EngineRows, responses: Sequence[Response]) -> FittedParts:
-    """Fit additive parts and trees of all targets, leaving out each fold in turn."""
+    """Fit the additive parts and the trees of all targets, leaving out each fold in turn."""
     columns: list[TargetColumn] = []
     additive = []
     directions = []
@@ -266,9 +270,9 @@ def _fit_additive(
     rows: EngineRows, place: int, response: Response
 ) -> tuple[list[TargetColumn], AdditivePart, np.ndarray]:
     """Return the modeled columns, their additive part, and the combinations of the response's
-    numbers that form the columns, (K, R). The ridge of a logistic regression is the least squares
-    ridge for its class indicators times their variance, which is the curvature of the logistic
-    loss.
+    numbers that form the columns, (K, R). The ridge of a logistic regression is the least-squares
+    ridge for the class indicators, multiplied by the variance of these indicators, which is the
+    curvature of the logistic loss.
     """
     basis = rows.design.basis
     target = FitTarget.of(place, response)
@@ -328,8 +332,9 @@ def _ridge_path(rows: EngineRows, target: FitTarget, response: Response) -> Ridg
 
 
 def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> np.ndarray:
-    """Return the predictable directions of functions of S, (K, R). The predictions are the mean of
-    the additive part and a few small trees, fitted on even folds for odd ones and vice versa.
+    """Return the predictable directions of functions of S, (K, R). The functions are predicted by
+    the mean of the additive part and a few small trees, which are fitted on even folds for odd
+    folds and vice versa.
     """
     some = rows.sample(response.rows, PILOT_ROWS)
     means = additive[some]
@@ -353,8 +358,9 @@ def _directions(rows: EngineRows, response: Response, additive: np.ndarray) -> n
 def _boost(
     rows: EngineRows, column: TargetColumn, additive: np.ndarray, boosting: Boosting
 ) -> _Trees:
-    """Boost trees for all folds in parallel until, on the held-out rows of all folds, neither their
-    own loss nor the loss of their mixture with the additive part improves any more.
+    """Boost trees for all folds in parallel. Boosting stops when neither the loss of the trees nor
+    the loss of their mixture with the additive part improves any more on the held-out rows of all
+    folds.
     """
     fold = rows.design.fold
     mass = np.where(column.response.rows, rows.design.weights, 0.0)

@@ -1,4 +1,4 @@
-"""The rows on which the engine is fitted: sums over them for the additive part, and trees."""
+"""The rows on which the engine is fitted: sums over rows for the additive part, and trees."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ RowStep = Callable[[Design, np.ndarray], Any]
 
 
 class Boosting(NamedTuple):
-    """Boosters of one column, one for each fold. Iterating over `margins` trains them, and yields
-    the margins of the held-out rows, (n, outputs), after every few trees.
+    """Boosters of one column, one for each fold. Iterating over `margins` trains the boosters, and
+    yields the margins of the held-out rows, (n, outputs), after every few trees.
     """
 
     boosters: list[lightgbm.Booster]
@@ -37,9 +37,9 @@ class Boosting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EngineRows(ABC):
-    """The rows used to choose directions, rounds and shares, for the additive part and for
-    LightGBM. Subclasses compute whatever depends on all rows: the sums for the additive part, and
-    the trees.
+    """The rows that are used to choose directions, rounds and shares, in the forms that the
+    additive part and LightGBM need. Subclasses compute whatever depends on all rows: the sums for
+    the additive part, and the trees.
     """
 
     design: Design
@@ -54,26 +54,30 @@ class EngineRows(ABC):
 
     @abstractmethod
     def known(self, response: Response) -> np.ndarray:
-        """Return rows of the design for which the response is known: as many as are used to compute
-        means.
+        """Return rows of the design for which the response is known, as many as are needed to
+        compute means.
         """
 
     @abstractmethod
     def sums(self, target: FitTarget, response: Response, step: RowStep) -> Any:
-        """Return the sums that `step` computes, over all rows for which the target is known."""
+        """Return the sums that `step` computes over all rows for which the target is known."""
 
     @abstractmethod
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Yield the boosters of each column; the caller trains them before requesting the next."""
+        """Yield the boosters of each column. The caller trains these boosters before requesting
+        those of the next column.
+        """
 
     def tell(self, done: int, total: int) -> None:
-        """Report how many regressions have finished."""
+        """Report how many regressions have been fitted."""
         _progress.tell(done, total, "regressions")
 
     def booster_settings(
         self, number: int, column: TargetColumn, trained: Sequence[int]
     ) -> list[dict[str, Any]]:
-        """Return the LightGBM settings for one column, given the training rows of each fold."""
+        """Return the LightGBM settings for one column, given the number of training rows of each
+        fold.
+        """
         seeds = np.random.SeedSequence([self.seed, number]).generate_state(len(trained))
         shared = self.settings | {
             "learning_rate": step_length(self.count),
@@ -86,7 +90,7 @@ class EngineRows(ABC):
         ]
 
     def sample(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return the known rows, or a sample if there are many."""
+        """Return the known rows, or a sample of `most` rows if there are more."""
         rows = np.flatnonzero(known)
         chosen = subsample(len(rows), most, np.random.default_rng(self.seed))
         return np.asarray(rows[chosen])
@@ -95,8 +99,8 @@ class EngineRows(ABC):
 def learn_table(
     x: np.ndarray, categorical: Sequence[int], fold: np.ndarray, weights: np.ndarray, threads: int
 ) -> tuple[Design, lightgbm.Dataset, dict[str, Any]]:
-    """Return the rows of a table, (n, d), for the additive part and for LightGBM, and the LightGBM
-    settings.
+    """Return the rows of a table, (n, d), in the forms that the additive part and LightGBM need,
+    and the LightGBM settings.
     """
     settings = table_settings(x.shape[1]) | {"num_threads": threads}
     data = lightgbm.Dataset(
@@ -107,7 +111,7 @@ def learn_table(
 
 @dataclass(frozen=True, eq=False)
 class LocalRows(EngineRows):
-    """All rows of a fit, in memory, grouped by fold."""
+    """All rows of a fit in memory, grouped by fold."""
 
     held_out: list[lightgbm.Dataset]
 
@@ -143,7 +147,7 @@ class LocalRows(EngineRows):
             yield Boosting(boosters, self._margins(boosters, column))
 
     def _boosters(self, column: TargetColumn, number: int) -> list[lightgbm.Booster]:
-        """Return an empty booster for each fold."""
+        """Return a new booster for each fold."""
         outside = self.design.fold != np.arange(self.design.folds)[:, None]
         trained: list[Any] = [np.flatnonzero(own) for own in outside & column.response.rows]
         settings = self.booster_settings(number, column, [*map(len, trained)])

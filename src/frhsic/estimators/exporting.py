@@ -1,4 +1,4 @@
-"""Export of a distilled model to ONNX: trees on the encoded columns."""
+"""Export a distilled model to ONNX as trees on the encoded columns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def require_exportable(model: Any, schema: Schema | None) -> None:
     """Raise an error unless a model and its columns can be exported to ONNX."""
     if not isinstance(model, lightgbm.Booster):
         raise TypeError(
-            f"the distilled model is a {type(model).__name__}, and only LightGBM trees can be"
-            " exported. Call distill without an estimator, or convert the attribute `model` with"
+            f"the distilled model is a {type(model).__name__}, but only LightGBM trees can be"
+            " exported. Call distill with estimator=None, or convert the attribute `model` with"
             " skl2onnx."
         )
     require_readable_columns(schema)
@@ -38,14 +38,16 @@ def require_readable_columns(schema: Schema | None) -> None:
     dates = [] if schema is None else [c.name for c in schema.columns if c.kind in UNREADABLE_KINDS]
     if dates:
         raise ValueError(
-            f"column {dates[0]!r} contains dates or durations, which ONNX cannot read. Convert them"
-            " to numbers before fit, such as days since a reference date, or serve the file that"
-            " frhsic.save writes."
+            f"column {dates[0]!r} contains dates or durations, which ONNX does not support. Convert"
+            " them to numbers before fit, such as days since a reference date, or serve the file"
+            " that frhsic.save writes."
         )
 
 
 def import_onnx() -> Any:
-    """Return the package; if it isn't installed, raise an error with instructions."""
+    """Return the package onnx; if it isn't installed, raise an error that explains how to install
+    it.
+    """
     try:
         import onnx
     except ModuleNotFoundError as error:
@@ -64,8 +66,9 @@ def onnx_bytes(
     classes: Sequence[Any],
     threshold: float | None,
 ) -> bytes:
-    """Return trees as ONNX. Their inputs are the encoded columns, followed by the attributes; for
-    two classes, the output is the probability of the second.
+    """Return trees as an ONNX model. The inputs are the columns before encoding, followed by the
+    attributes. The output is the prediction or, for two classes, the probability of the second
+    class.
     """
     require_exportable(booster, schema)
     onnx = import_onnx()
@@ -105,8 +108,8 @@ def onnx_bytes(
 
 
 class _Inputs:
-    """The inputs of a graph, the nodes that combine them into a numeric table, the table's name,
-    and the position of each of the trees' columns in it.
+    """The inputs of a graph, the nodes that combine them into a numeric table, the name of this
+    table, and the position in it of each column of the trees.
     """
 
     def __init__(self, onnx: Any) -> None:
@@ -118,12 +121,12 @@ class _Inputs:
         self._parts: list[str] = []
 
     def add_table(self, columns: int) -> None:
-        """Add one input with a given number of values per row."""
+        """Add one input with the given number of values per row."""
         self._add_input("X", self.onnx.TensorProto.DOUBLE, columns)
         self.places = {j: j for j in range(columns)}
 
     def add_column(self, column: int, one: ColumnType | None) -> None:
-        """Add the input for one column; a column that is the same in all rows needs none."""
+        """Add the input for one column, unless the column is the same in all rows."""
         if one is None:
             self.add_numbers(column, f"x{column}")
         elif one.levels:
@@ -132,12 +135,11 @@ class _Inputs:
             self.add_numbers(column, one.name)
 
     def add_numbers(self, column: int, name: str) -> None:
-        """Add a column of numbers."""
         self._add_input(name, self.onnx.TensorProto.DOUBLE, 1)
         self._add_part(column, name)
 
     def add_levels(self, column: int, one: ColumnType) -> None:
-        """Add a column of text, and nodes that map its levels to positions."""
+        """Add a text column, and nodes that map its levels to their positions."""
         self._add_input(one.name, self.onnx.TensorProto.STRING, 1)
         levels = [level_text(level) for level in one.levels]
         place, code = f"place of {one.name}", f"code of {one.name}"

@@ -1,14 +1,14 @@
-r"""The families of the closed form: how a predictor is built from :math:`\eta` and m, and the
-objective of its coefficients (derived in `docs/theory.md`).
+r"""Families of the closed form: how a predictor is built from :math:`\eta` and m, and which
+objective its coefficients minimize (derived in `docs/theory.md`).
 
-To add one, write a subclass of :class:`SmoothFamily`:
+To add a family, write a subclass of :class:`SmoothFamily` with these methods:
 
 ============  ==================================================================================
-`link`        :math:`\eta` on the scale that the coefficients work on
+`link`        :math:`\eta` on the scale on which the coefficients act
 `outputs`     the scores of rows
-`evaluate`    loss, sums of what the gap is measured on, and the gradient of both
-`first`       the coefficients of :math:`\eta` itself, if they are not 0, 1, 0, ...
-`constant`    those of the best constant, if the first is not its link
+`evaluate`    the loss, the sums from which gaps are computed, and the gradient of both
+`first`       the parameters of :math:`\eta` itself, if they are not 0, 1, 0, ...
+`constant`    the parameters of the best constant, if the first one is not its link
 ============  ==================================================================================
 """
 
@@ -54,10 +54,10 @@ CLIP = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of scores while solving: numbers are centered and scaled, decisions centered at their
-    threshold.
+    """Units of scores while solving: numbers are centered and scaled, and decisions are centered at
+    their threshold.
 
-    `ranks` are the quantiles of η between which a rank is interpolated.
+    `ranks` contains the quantiles of η, between which ranks are interpolated.
     """
 
     center: float
@@ -67,7 +67,7 @@ class Units:
 
     @classmethod
     def of(cls, sample: LabelledRows, eta: np.ndarray, decides: bool) -> Units:
-        """Return the units of the rows of a fit."""
+        """Return the units for the rows of a fit."""
         center = 0.0
         scale = 1.0
         threshold = 0.5
@@ -86,13 +86,13 @@ class Units:
         return cls(center, scale, threshold, ranks)
 
     def standard(self, values: np.ndarray) -> np.ndarray:
-        """Return values in the unit of y as numbers to solve with."""
+        """Convert values in the unit of y to centered and scaled numbers."""
         return (values - self.center) / self.scale
 
 
 class Evaluated(NamedTuple):
-    """Loss at some parameters, sums (K, c) of the outputs of rows along functions (n, K), and the
-    gradient of loss + ⟨weights, sums⟩.
+    """The loss at some parameters, the sums (K, c) of the outputs of rows along functions (n, K),
+    and a function that returns the gradient of loss + ⟨weights, sums⟩.
     """
 
     loss: float
@@ -101,8 +101,9 @@ class Evaluated(NamedTuple):
 
 
 class StartingPoint(NamedTuple):
-    """The parameters of η itself, a scale for each that gives all steps similar effects, and the
-    number of leading parameters that recalibrate η; the others are coefficients along m.
+    """The parameters of η itself, a scale for each parameter that makes the effects of all steps
+    similar, and the number of leading parameters that recalibrate η. The other parameters are
+    coefficients along m.
     """
 
     parameters: np.ndarray
@@ -112,11 +113,11 @@ class StartingPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SolverTask:
-    """The problem to solve: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y (n,) or (n, C);
+    """The problem to solve: η as `base`, (n,) or (n, C); m as `columns`, (n, K); y, (n,) or (n, C);
     weights that sum to 1; and the curves of the gaps.
 
-    `threshold` is the decision threshold, and `ridge` the penalty weight of each squared
-    coefficient along m.
+    The decision threshold is `threshold`, and the penalty weight of each squared coefficient along
+    m is `ridge`.
     """
 
     base: np.ndarray
@@ -128,7 +129,7 @@ class SolverTask:
     ridge: np.ndarray | float = 0.0
 
     def at(self, rows: np.ndarray) -> SolverTask:
-        """Return some of the rows, without curves."""
+        """Return the task for the given rows, without curves."""
         return replace(
             self,
             base=self.base[rows],
@@ -139,7 +140,7 @@ class SolverTask:
         )
 
     def mean(self) -> np.ndarray:
-        """Return the mean of y."""
+        """Return the weighted mean of y."""
         return np.asarray(np.average(self.y, axis=0, weights=self.weights))
 
 
@@ -150,11 +151,12 @@ class Family(ABC):
     Attributes
     ----------
     averages
-        Whether the gap is that of mean scores, so that predictors of the folds can be averaged.
+        Whether the gap is measured in mean scores, so that the predictors of the folds can be
+        averaged.
     decides
         Whether scores are only compared with a decision threshold.
     most_rows
-        Most rows used to solve for the coefficients.
+        Largest number of rows used to solve for the coefficients.
     """
 
     averages: ClassVar[bool] = False
@@ -165,18 +167,18 @@ class Family(ABC):
     def inputs(
         self, eta: np.ndarray, means: np.ndarray, units: Units
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return base and columns of rows."""
+        """Return the base and the columns of rows; see :class:`SolverTask`."""
 
     @abstractmethod
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the scores of rows, (n,) or (n, C)."""
 
     def target(self, sample: LabelledRows, units: Units) -> np.ndarray:
-        """Return y as the loss takes it."""
+        """Return y in the form that the loss expects."""
         return units.standard(sample.y)
 
     def curvature(self, eta: np.ndarray, shares: np.ndarray) -> float:
-        """Return half the mean second derivative of the loss, weighted by the shares of the
+        """Return half of the mean second derivative of the loss, weighted by the shares of the
         rows.
         """
         return 1.0
@@ -192,7 +194,7 @@ class Family(ABC):
 
 @dataclass(frozen=True)
 class SmoothFamily(Family):
-    """A family whose coefficients are found by descent."""
+    """A family whose coefficients are found by a descent method."""
 
     averages = True
 
@@ -200,7 +202,9 @@ class SmoothFamily(Family):
     def evaluate(
         self, task: SolverTask, parameters: np.ndarray, functions: np.ndarray
     ) -> Evaluated:
-        """Return loss, sums along functions of the rows (n, K), and gradient at some parameters."""
+        """Return the loss at some parameters, the sums along functions of the rows (n, K), and the
+        gradient.
+        """
 
     def loss(self, task: SolverTask, parameters: np.ndarray) -> float:
         return self.evaluate(task, parameters, np.zeros((len(task.y), 1))).loss
@@ -226,15 +230,17 @@ class SmoothFamily(Family):
 
 
 def _with_columns(own: list[float], scales: list[float], task: SolverTask) -> StartingPoint:
-    """Return the starting parameters, with zeros along m, one for each class."""
+    """Return a starting point with the given parameters, followed by coefficients of zero along m
+    for each class.
+    """
     classes = 1 if task.base.ndim == 1 else task.base.shape[1]
     along = np.repeat(1 / np.maximum(task.columns.std(axis=0), 1e-3), classes)
     return StartingPoint(np.append(own, np.zeros(len(along))), np.append(scales, along), len(own))
 
 
 def combine(columns: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return Σ c_k m_k of each row; the rounding of a matrix product would depend on the number of
-    rows.
+    """Return Σ c_k m_k for each row. A matrix product is not used, because its rounding would
+    depend on the number of rows.
     """
     return np.asarray(np.einsum("nk,k...->n...", columns, c))
 
@@ -245,7 +251,7 @@ def log_odds(eta: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LogLossFamily(SmoothFamily):
-    """A family of probabilities whose coefficients act on the log-odds."""
+    """A family of probabilities whose coefficients are on the scale of log-odds."""
 
     def link(self, eta: np.ndarray) -> np.ndarray:
         return log_odds(eta)
@@ -256,7 +262,7 @@ class LogLossFamily(SmoothFamily):
 
 @dataclass(frozen=True)
 class BinaryScores(LogLossFamily):
-    """Probabilities with the smallest log loss: f = η - m f(1 - f), with η recalibrated."""
+    """Probabilities with the smallest log loss, f = η - m f(1 - f), where η is recalibrated."""
 
     def outputs(self, parameters: np.ndarray, base: np.ndarray, columns: np.ndarray) -> np.ndarray:
         eta = expit(parameters[0] + parameters[1] * base)
@@ -283,11 +289,11 @@ class BinaryScores(LogLossFamily):
 
 
 def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the f in [0, 1] with f = η - m f(1 - f), and the root of the discriminant.
+    r"""Return the f in [0, 1] with f = η - m f(1 - f), and the square root of the discriminant.
 
-    The convex problem min ℓ(f, η) + m f has exactly one stationary point, a root of :math:`m f^2 -
-    (1 + m) f + \eta = 0`: with discriminant D it is :math:`(1 + m - \sqrt D) / 2m = 2\eta / (1 + m
-    + \sqrt D)`.
+    The convex problem min ℓ(f, η) + m f has exactly one stationary point, which is a root of
+    :math:`m f^2 - (1 + m) f + \eta = 0`. With the discriminant D, this root is :math:`(1 + m -
+    \sqrt D) / 2m = 2\eta / (1 + m + \sqrt D)`.
 
     Examples
     --------
@@ -308,8 +314,8 @@ def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class ClassScores(LogLossFamily):
-    """Probabilities of several classes whose margins are shifted by multiples of m, with the lowest
-    log loss of this form; the optimum over all functions of x has a different form.
+    """Probabilities of several classes, whose margins are shifted by multiples of m. They have the
+    lowest log loss of this form; the optimum over all functions of x has a different form.
     """
 
     def link(self, eta: np.ndarray) -> np.ndarray:
@@ -380,8 +386,8 @@ def _linear_gradient(task: SolverTask, slope: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NumberRanks(NumberScores):
-    """Numbers whose gap curves are computed from soft indicators that the score exceeds its
-    deciles; coefficients along m change linearly with the rank of η.
+    """Numbers whose gap curves are computed from soft indicators of scores that exceed the deciles.
+    The coefficients along m change linearly with the rank of η.
     """
 
     averages = False
@@ -395,7 +401,7 @@ class NumberRanks(NumberScores):
         return self.link(eta), expanded(means, rank)
 
     def task_loss(self, task: SolverTask, score: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss of scores, and its derivative at each row."""
+        """Return the loss of scores, and the derivative of the loss with respect to each score."""
         loss = float(task.weights @ (score - task.y) ** 2)
         return loss, 2 * task.weights * (score - task.y)
 
@@ -435,17 +441,18 @@ class ScoreRanks(LogLossFamily, NumberRanks):
 
 
 def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the columns multiplied by the coefficients of a rank family: m times the rank of η,
-    counted from below and from above.
+    """Return the columns for the coefficients of a rank family: m multiplied by the rank of η,
+    counted from above and from below.
     """
     return np.column_stack([means * (1 - rank)[:, None], means * rank[:, None]])
 
 
 def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.ndarray:
-    """Return soft indicators of scores above their deciles, (9, n).
+    """Return soft indicators of the scores that exceed each decile, (9, n).
 
-    A decile is the point at which the indicators have the right mean, so it depends smoothly on all
-    rows near it. Newton's method starts at a row and is kept between bounds.
+    A decile is the point at which the mean of the indicators is right, so it depends smoothly on
+    all rows near this point. It is found by Newton's method, which starts at the score of a row and
+    stays within bounds.
     """
     order = np.argsort(score)
     below = np.cumsum(weights[order])

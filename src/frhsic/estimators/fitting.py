@@ -1,5 +1,5 @@
-"""Shared parts of the estimators with a parity limit: validation of rows, out-of-fold models of y
-and of functions of S, and the choice of a trade-off for a limit.
+"""Shared parts of the estimators with a parity limit: they validate rows, fit out-of-fold models of
+y and of functions of S, and choose a trade-off for a limit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from frhsic.tables.schema import Schema
 
 
 class ParityModel(BaseEstimator):
-    """The base of the estimators with a parity limit. A subclass has the parameters `estimator`,
+    """Base class of the estimators with a parity limit. A subclass has the parameters `estimator`,
     `limit`, `confidence`, `uses_sensitive`, `attribute_estimator`, `cv`, `n_jobs` and
     `random_state`, and its `fit` sets `frontier_`.
     """
@@ -80,11 +80,12 @@ class ParityModel(BaseEstimator):
     choice_: Any
 
     def at(self, limit: LimitLike) -> Self:
-        """Return a fitted copy with another limit. Nothing is refitted; both share the models.
+        """Return a fitted copy with another limit. Nothing is refitted, and the copy shares the
+        models.
 
-        The trade-offs of a predictor depend on the limit of its fit. Attributes that had no limit
-        can rarely meet one here: fit again with limits on all attributes, or with ``limit=None``,
-        which reduces all gaps in proportion.
+        The trade-offs of a predictor depend on the limit that it was fitted with. A new limit on an
+        attribute that had none can rarely be met. In this case, fit again with limits on all
+        attributes, or with ``limit=None``, for which trade-offs reduce all gaps in proportion.
         """
         check_is_fitted(self)
         if self.frontier_ is None:
@@ -110,7 +111,7 @@ class ParityModel(BaseEstimator):
 
     @property
     def _measure(self) -> str:
-        """Name of the limited gap."""
+        """Name of the limited gap, as used in limits."""
         return "gdp"
 
     @property
@@ -138,7 +139,7 @@ class ParityModel(BaseEstimator):
         groups: Any,
         control_features: Any = None,
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """Return the table, weights and groups of a fit, with groups numbered from 0."""
+        """Return the table, weights and groups of a fit, where groups are numbered from 0."""
         self._check()
         X = known_table(
             self,
@@ -162,7 +163,7 @@ class ParityModel(BaseEstimator):
         return X, sample_weight, groups
 
     def _attributes(self, X: Any, codes: np.ndarray | None, sensitive_features: Any) -> np.ndarray:
-        """Return the attributes of a fit, (n, q); warn about suspicious columns."""
+        """Return the attributes of a fit, (n, q), and warn about suspicious columns."""
         s = np.zeros((_num_samples(X), 0))
         names: list[str] = []
         if sensitive_features is not None:
@@ -177,7 +178,7 @@ class ParityModel(BaseEstimator):
             if self.limit != type(self)().limit:
                 raise ValueError(
                     f"limit is {self.limit!r}, but fit was given no sensitive_features, so there is"
-                    f" no gap to limit: pass them, or limit=None.{ROUTING}"
+                    f" no gap to limit. Pass sensitive_features, or limit=None.{ROUTING}"
                 )
             warn_without_attributes(self, "limit=None")
         self.sensitive_names_in_ = np.array(names, dtype=object)
@@ -187,8 +188,8 @@ class ParityModel(BaseEstimator):
     def _folds(
         self, cv: Any, X: Any, codes: np.ndarray | None, groups: np.ndarray | None
     ) -> np.ndarray:
-        """Return the fold of each row. A number of folds is reduced to the number of rows of the
-        rarest class, or to the number of groups, if these are fewer.
+        """Return the fold of each row. The number of folds is at most the number of rows of the
+        rarest class, and at most the number of groups.
         """
         if isinstance(cv, Integral):
             n = _num_samples(X)
@@ -200,8 +201,8 @@ class ParityModel(BaseEstimator):
             cv = min(most)
             if cv < 2:
                 raise ValueError(
-                    f"the rows (n_samples={n}) cannot be split into two folds: pass at least two"
-                    " rows of each class, and two groups."
+                    f"the rows (n_samples={n}) cannot be split into two folds; pass at least two"
+                    " rows of each class and, with groups, at least two groups."
                 )
         fold = fold_of_rows(X, cv, codes, groups, self.random_seed_)
         for j in range(fold.max() + 1):
@@ -217,10 +218,10 @@ class ParityModel(BaseEstimator):
     def _fit_regressions(
         self, rows: FitRows, outcomes: Sequence[Response], functions: Sequence[Response]
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Fit the regressions of outcomes and of functions of S, leaving out each fold in turn;
-        return their out-of-fold predictions, (n, outputs), and the modeled directions of each group
+        """Fit the regressions of outcomes and of functions of S, leaving out each fold in turn.
+        Return the out-of-fold predictions, (n, outputs), and the modeled directions of each group
         of functions, (K, R). The user's own models are cloned for each fold; the engine fits all
-        others.
+        other regressions.
         """
         own = list(outcomes) if self.estimator is None else []
         if not (self.estimator is None or is_prefit(self.estimator)):
@@ -254,22 +255,24 @@ class ParityModel(BaseEstimator):
     def _fit_models(
         self, rows: FitRows, model: Any, s: np.ndarray | None, targets: Sequence[Response]
     ) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the models of each fold, one for each target, and their out-of-fold predictions,
-        (n, outputs). The models are clones, or the model itself if it is used without refitting.
+        """Return the models of each fold, one for each target, and the out-of-fold predictions, (n,
+        outputs). The models are clones of the given model, or the model itself if it is used
+        without refitting.
         """
         if model is None or not targets:
             return [], np.zeros((len(rows.fold), 0))
         if is_prefit(model):
             if len(targets) > 1:
                 raise ValueError(
-                    f"estimator is a fitted model, which predicts one column; y has {len(targets)}."
+                    "estimator is a fitted model, which predicts one column, but y has"
+                    f" {len(targets)}. Pass one column, or an estimator that can be refitted."
                 )
             return [[model]], predict_models([model], rows.X, [targets[0].classes])
         X = self._with_columns(rows.X, s, rows.strata)
         return cross_fit(model, X, targets, rows, self.n_jobs)
 
     def _fit_without_attributes(self, rows: FitRows, outcome: Response) -> None:
-        """Fit only the regression of y; the user's own model is fitted on all rows at once."""
+        """Fit only the regression of y. The user's own model is fitted once, on all rows."""
         if self.estimator is None:
             self._fit_regressions(rows, [outcome], [])
             return
@@ -296,12 +299,13 @@ class ParityModel(BaseEstimator):
         s, _ = sensitive_values(sensitive_features, _num_samples(X), self.sensitive_names_in_)
         if np.isnan(s).any():
             raise ValueError(
-                "sensitive_features has missing values; this model needs them to predict."
+                "sensitive_features has missing values, but this model needs every attribute to"
+                " predict. Fill in these values, or drop these rows."
             )
         return s
 
     def _controls_among(self, X: Any) -> bool:
-        """Return whether the table contains all controls as columns."""
+        """Return whether all controls are columns of the table."""
         if self.strata_ is None or not is_frame(X):
             return False
         return {one.name for one in self.strata_.columns} <= {str(name) for name in X.columns}
@@ -309,9 +313,9 @@ class ParityModel(BaseEstimator):
     def _further_columns(
         self, X: Any, s: np.ndarray | None, strata: np.ndarray | None
     ) -> dict[str, np.ndarray]:
-        """Return the columns that models use in addition to the table: the stratum of each row,
-        unless the table contains the controls, and the attributes, (n, q), if predictions may use
-        them.
+        """Return the columns that models use in addition to those of the table: the strata of the
+        rows, unless the table contains the controls, and the attributes, (n, q), if predictions may
+        use them.
         """
         columns: dict[str, np.ndarray] = {}
         if strata is not None and self.strata_ is not None and not self._controls_among(X):
@@ -323,7 +327,7 @@ class ParityModel(BaseEstimator):
         return columns
 
     def _with_columns(self, X: Any, s: np.ndarray | None, strata: np.ndarray | None) -> Any:
-        """Return the table on which the user's own models are fitted."""
+        """Return the table to which the user's own models are fitted."""
         columns = self._further_columns(X, s, strata)
         if not columns:
             return X
@@ -348,8 +352,8 @@ class ParityModel(BaseEstimator):
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the predictions of each fold's regressions for new rows, (folds, n, outputs):
-        outcomes with the given classes (None for numbers), and functions of S. To save time, pass
-        the table's codes.
+        outcomes with the given classes (None for numbers), and functions of S. Passing the table's
+        codes saves time.
         """
         parts = []
         if self.models_:
@@ -374,7 +378,7 @@ class ParityModel(BaseEstimator):
         return choice
 
     def _choose(self) -> None:
-        """Choose a trade-off that meets the limit, and warn if there is none."""
+        """Choose a trade-off that meets the limit, and warn if no trade-off does."""
         self.choice_ = self._choice()
         if self.choice_.indistinct:
             warn(str(self.choice_), IndistinctGapWarning)
@@ -391,9 +395,9 @@ def weighted_rows(
     groups: Any,
     control_features: Any = None,
 ) -> list[Any]:
-    """Return the arguments without the rows of weight 0. A number of folds is unchanged, custom
-    folds are restricted to the remaining rows, and None stays None. Invalid weights are left to
-    later checks. Weights whose squares would overflow are divided by the largest.
+    """Return the arguments without the rows of weight 0. A number of folds is kept, custom folds
+    are restricted to the remaining rows, and None stays None. Invalid weights are left to later
+    checks. Weights whose squares would overflow or underflow are divided by the largest weight.
     """
     parts = [X, y, sensitive_features, groups, control_features]
     if sample_weight is None:
@@ -417,8 +421,8 @@ def weighted_rows(
 def cross_fit(
     model: Any, X: Any, targets: Sequence[Response], rows: FitRows, n_jobs: int | None
 ) -> tuple[list[list[Any]], np.ndarray]:
-    """Return, for each fold, a clone of the model for each target, fitted on the other folds; and
-    the out-of-fold predictions, (n, outputs).
+    """Return, for each fold, a clone of the model for each target that is fitted on the other
+    folds; also return the out-of-fold predictions, (n, outputs).
     """
     held_out = [np.flatnonzero(rows.fold == j) for j in range(rows.fold.max() + 1)]
     models = []
@@ -433,7 +437,7 @@ def cross_fit(
 
 
 def require_kind(model: Any, target: Response) -> None:
-    """Raise an error unless a model of y is a classifier for labels, or a regressor for numbers."""
+    """Raise an error unless the model is a classifier for labels, or a regressor for numbers."""
     classifies = target.classes is not None
     if not (is_classifier(model) if classifies else is_regressor(model)):
         kind = "labels: pass a classifier" if classifies else "numbers: pass a regressor"
@@ -443,7 +447,7 @@ def require_kind(model: Any, target: Response) -> None:
 def fit_clone(
     model: Any, X: Any, target: Response, train: np.ndarray, rows: FitRows, n_jobs: int | None
 ) -> Any:
-    """Return a clone of a model, fitted on the given rows, except those without a target."""
+    """Return a clone of a model, fitted on those of the given rows that have a target."""
     model = limit_boosters(with_seed(model, rows.seed), n_jobs)
     some = train[target.rows[train]]
     values = target.values[some]
@@ -456,7 +460,7 @@ def fit_clone(
 
 def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.ndarray:
     """Return the predictions of models, (n, outputs): numbers, the probability of the second of two
-    classes, or the probability of each of several.
+    classes, or the probability of each of several classes.
     """
     n = _num_samples(X)
     columns = []
@@ -472,8 +476,8 @@ def predict_models(models: Sequence[Any], X: Any, classes: Sequence[Any]) -> np.
 
 
 def limit_boosters(model: Any, n_jobs: int | None) -> Any:
-    """Return a model in which LightGBM and XGBoost use `n_jobs` threads, since they would otherwise
-    use all cores; an explicitly set `n_jobs` is kept.
+    """Set `n_jobs` of LightGBM and XGBoost models, which would otherwise use all cores, and return
+    the model. An `n_jobs` that is already set is kept.
     """
     parts = {"": model} | model.get_params()
     limits = {}
@@ -504,7 +508,7 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
 
 
 def with_seed(model: Any, seed: int) -> Any:
-    """Return a clone of a model in which each random state that is None is set to the seed."""
+    """Return a clone of a model in which the seed replaces each random state that is None."""
     model = clone(model)
     seeds = [
         k
@@ -515,17 +519,17 @@ def with_seed(model: Any, seed: int) -> Any:
 
 
 def is_prefit(estimator: Any) -> bool:
-    """Return whether a model is used without refitting: frozen, a function, or an object that can
-    only predict.
+    """Return whether a model is used without refitting, because it is frozen, a function, or an
+    object that can only predict.
     """
     fits = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     return estimator is not None and (isinstance(estimator, FrozenEstimator) or not fits)
 
 
 def fitted_columns(model: Any, X: Any) -> Any:
-    """Return the columns of a table on which a given model was fitted, matched by name and in the
-    model's order. LightGBM itself checks only the number of columns, and replaces blanks in names
-    with underscores.
+    """Return the columns of a table on which a given model was fitted. Columns are matched by name
+    and returned in the model's order. LightGBM itself checks only the number of columns, and
+    replaces blanks in their names with underscores.
     """
     first = model
     while isinstance(first, (FrozenEstimator, Pipeline)):
@@ -544,12 +548,14 @@ def fitted_columns(model: Any, X: Any) -> Any:
 
 
 def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
-    """Return a model's probability of each class, (n, C), after checks. The output of a
-    `decision_function` is interpreted as log-odds for two classes, and as logarithms of
-    probabilities, up to a constant, for more. These probabilities sum to 1 but are not calibrated:
-    wrap such a model in scikit-learn's ``CalibratedClassifierCV`` if you need calibration. A class
-    that the model does not know, because it was missing from the training fold, has probability 0.
-    Raise an error if the model has other classes.
+    """Return a model's probability of each class, (n, C). Raise an error if these are not
+    probabilities, or if the model has other classes.
+
+    The output of a `decision_function` is interpreted as log-odds for two classes and, for more
+    classes, as logarithms of probabilities up to a constant. The resulting probabilities sum to 1
+    but are not calibrated; to calibrate them, wrap the model in scikit-learn's
+    ``CalibratedClassifierCV``. A class that is missing from the training rows of a fold has
+    probability 0.
     """
     methods = "predict_proba", "decision_function", "predict"
     method = next((name for name in methods if hasattr(model, name)), "__call__")
@@ -561,8 +567,8 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         other = np.setdiff1d(own, classes)
         if len(other):
             raise ValueError(
-                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}; y lacks"
-                f" {printable(repr(list(other)), 80)}. Fit it on the classes of y."
+                f"the estimator was fitted on the classes {printable(repr(list(own)), 80)}, but y"
+                f" lacks {printable(repr(list(other)), 80)}. Fit the estimator on the classes of y."
             )
         every = np.zeros((len(p), len(classes)))
         every[:, np.searchsorted(classes, own)] = p
@@ -573,5 +579,5 @@ def class_probabilities(model: Any, X: Any, classes: np.ndarray) -> np.ndarray:
         p = np.column_stack([1 - p, p])
     sound = p.shape[1:] == (len(classes),) and np.isfinite(p).all() and p.min() >= 0
     if not sound or np.abs(p.sum(axis=1) - 1).max() > 1e-3:
-        raise ValueError(f"{text}; expected probabilities of {len(classes)} classes.")
+        raise ValueError(f"{text}; pass one that returns probabilities of {len(classes)} classes.")
     return p

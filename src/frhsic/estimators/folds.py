@@ -1,4 +1,4 @@
-"""Folds of the rows of a table."""
+"""Assign the rows of a table to folds."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FREQUENT = 0.001
 def fold_of_rows(
     X: Any, cv: Any, labels: np.ndarray | None, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:
-    """Return the fold of each row of X, given a splitter, pairs of row indices (train, test), or a
-    number of folds. With a number, folds are stratified by the labels, if there are any, and each
-    group stays in one fold.
+    """Return the fold of each row of X, given a number of folds, a splitter, or pairs of row
+    indices (train, test). With a number, folds are stratified by the labels, if there are any, and
+    each group is in only one fold.
 
     Examples
     --------
@@ -64,15 +64,15 @@ def fold_of_rows(
         )
     if groups is not None and pd.Series(fold).groupby(groups).nunique().max() > 1:
         raise ValueError(
-            f"cv is {printable(repr(cv), 80)}, which puts rows of one group into several folds."
+            f"cv is {printable(repr(cv), 80)}, which assigns rows of one group to several folds."
             " Pass GroupKFold, or fit without groups."
         )
     return fold
 
 
 def row_hashes(codes: np.ndarray) -> np.ndarray:
-    """Return a hash of each row of a numeric table, (n,). It depends only on the values: not on the
-    platform, the sign of a zero, or the bits of NaN.
+    """Return a hash of each row of a numeric table, (n,). A hash depends only on the row's values:
+    not on the platform, the sign of a zero, or the bits of a NaN.
 
     Examples
     --------
@@ -86,9 +86,11 @@ def row_hashes(codes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HashedFolds:
-    """Folds that depend on the content of a row, so that identical rows, including new ones, are in
-    the same fold. The hash of a row determines its fold; only frequent rows are assigned one by
-    one, largest weight first, to the fold with the smallest total weight so far.
+    """Folds that depend on the content of rows, so that identical rows, including new ones, are in
+    the same fold.
+
+    The hash of a row determines its fold. Only frequent rows are assigned individually, in
+    decreasing order of weight, to the fold with the smallest total weight so far.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class HashedFolds:
     frequent
         Hashes of the frequent rows, in increasing order.
     places
-        Their folds.
+        Folds of the frequent rows.
     """
 
     n_folds: int
@@ -106,7 +108,9 @@ class HashedFolds:
 
     @classmethod
     def fit(cls, codes: np.ndarray, n_folds: int, weights: np.ndarray) -> HashedFolds:
-        """Find the rows of a numeric table (n, d) that are frequent, by weight."""
+        """Find the frequent rows of a numeric table (n, d), taking weights into account, and assign
+        them to folds.
+        """
         hashes, cell = np.unique(row_hashes(codes), return_inverse=True)
         if len(hashes) < n_folds:
             raise ValueError(

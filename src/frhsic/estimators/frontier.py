@@ -1,4 +1,6 @@
-"""The trade-offs of one fit, measured out of fold, and the choice of one that meets a limit."""
+"""The trade-offs of one fit, measured out of fold, and the choice of a trade-off that meets a
+limit.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +63,11 @@ DISTINCT = 0.05
 
 
 class UnmetLimitWarning(UserWarning):
-    """No trade-off meets the limit, so the estimator uses the closest one.
+    """No trade-off meets the limit, so the estimator uses the closest trade-off.
 
     Examples
     --------
-    To stop instead of using such a model, turn the warning into an error.
+    To raise an error instead, change the warning filter.
 
     >>> import warnings
     >>> from sklearn.linear_model import LinearRegression
@@ -82,11 +84,12 @@ class UnmetLimitWarning(UserWarning):
 
 
 class IndistinctGapWarning(UserWarning):
-    """The unconstrained gap is not significant, so a limit given as a share of it is not applied.
+    """The unconstrained gap is not significant, so a limit given as a share of this gap is not
+    applied.
 
     Examples
     --------
-    A share of a gap that may be zero is not a useful limit; pass a number instead.
+    A share of a gap that may be zero is not a useful limit. Pass a number instead.
 
     >>> import warnings
     >>> from sklearn.linear_model import LinearRegression
@@ -127,8 +130,8 @@ def aimed_gap(
     resamples: int = GAP_RESAMPLES,
     random_state: int = 0,
 ) -> ParityResult:
-    """Return the gap for an aim: the GDP of scores or 0/1 decisions, or the rank gap; within strata
-    if they are given.
+    """Return the gap for an aim, which is the GDP of scores or 0/1 decisions, or the rank gap. If
+    strata are given, the gap is measured within strata.
     """
     rows = check_rows(np.asarray(scores, dtype=np.float64), s, None, weights, groups, strata)
     options = GapOptions(confidence, resamples, random_state)
@@ -144,7 +147,7 @@ class Gap:
     high: float
 
     def maximum(self, other: Gap) -> Gap:
-        """Return the elementwise maximum of two gaps: of value, low and high."""
+        """Return the elementwise maximum of two gaps in value, low and high."""
         return Gap(*map(max, astuple(self), astuple(other)))
 
     def __str__(self) -> str:
@@ -156,44 +159,44 @@ class Frontier:
     """Every trade-off of one fit, from no constraint to almost no gap.
 
     Performance and gaps are measured out of fold: each row is scored by models and coefficients
-    that were fitted on the rows of the other folds. But the folds share a few things that depend on
+    that were fitted on the other folds. However, the folds share a few quantities that depend on
     all rows: the functions of the attributes, the units and the ridge of the coefficients, and the
-    end of the path. Also, the predictions to which coefficients are fitted come from models that
-    were trained on the fold. Ranks and decisions with custom folds are measured on the first fold
-    only. :meth:`choose` compares these gaps. Their lower ends come from the interval alone, without
-    the test of no gap. `benchmarks/promise.py` measures the combined effect: among limits met by
-    the upper end of a 95 % interval, the population gap was larger than the limit for 24 of 1,800
-    (scores), 28 of 1,738 (ranks) and 46 of 1,800 (decisions), and at most 13 of 200 for one
-    distribution and number of rows.
+    end of the path. In addition, the coefficients are fitted to predictions from models that were
+    trained on the held-out fold. With custom folds, ranks and decisions are measured only on the
+    first fold. :meth:`choose` compares these gaps with a limit. The lower ends of their intervals
+    don't take into account the test for a gap of zero. `benchmarks/promise.py` measures the
+    combined effect: among limits met by the upper end of a 95 % interval, the population gap was
+    larger than the limit for 24 of 1,800 (scores), 28 of 1,738 (ranks) and 46 of 1,800 (decisions),
+    and for at most 13 of 200 for any one distribution and number of rows.
 
     Attributes
     ----------
     aim : str
         The gap that is constrained: "score", "rank", "decision" or, for an encoder, "heads".
     measure : str
-        Name of that gap in limits.
+        Name of this gap, as used in limits.
     performance : dict of str to ndarray
-        For each measure, one value per trade-off. Scores have "log_loss" or "squared_error" with
-        its standard error, which ignores groups. Classifiers also have "accuracy", and for two
-        classes "auc" and "balanced_accuracy". An encoder has the measures of its targets.
+        For each measure, one value per trade-off. Scores have "log_loss" or "squared_error", with a
+        standard error that ignores groups. Classifiers also have "accuracy" and, for two classes,
+        "auc" and "balanced_accuracy". An encoder has the measures of its targets.
     gaps : dict of str to tuple of Gap
         For each attribute, the gap at each trade-off.
     pvalues : dict of str to float
         For each attribute, the p-value of the hypothesis that the unconstrained predictor has no
-        gap; with two conditions, the smaller of two p-values, without correction, since a share is
-        applied if either gap is significant.
+        gap. With two conditions, this is the smaller of two p-values without a correction, because
+        a limit given as a share is applied if either gap is significant.
     confidence : float
         Confidence level of the intervals.
     base_rate : float or None
-        Mean of y; a limit can be a share of it.
+        Mean of y, of which a limit can be a share.
     rows : int
         Number of rows.
     resolution : float or None
-        For an encoder, the share of the rows in a window of the attribute: the bound does not cover
-        heads that vary on a finer scale.
+        For an encoder, the share of the rows in a window of the attribute. The bound does not cover
+        heads that vary within a window.
     controls : str or None
-        Names of the controls, such as "education and sex"; gaps are then among people with the same
-        controls.
+        Names of the controls, such as "education and sex". With controls, gaps are measured among
+        people with the same values of the controls.
 
     Examples
     --------
@@ -226,7 +229,7 @@ class Frontier:
 
     @property
     def _yardstick(self) -> str:
-        """Name of the performance measure for the aim."""
+        """Name of the performance measure that is reported for the aim."""
         name = {"rank": "auc", "decision": "accuracy"}.get(self.aim, "")
         return name if name in self.performance else next(iter(self.performance))
 
@@ -247,7 +250,7 @@ class Frontier:
         return card([repr(self)[1:-1]], tradeoff_svg(points, names))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each trade-off."""
+        """Return a DataFrame with one row for each trade-off."""
         import pandas as pd
 
         ends = {"": "value", "_low": "low", "_high": "high"}
@@ -259,8 +262,8 @@ class Frontier:
         return pd.DataFrame({**self.performance, **gaps})
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot performance against the gap by each attribute: AUC for the aim "rank", accuracy for
-        "decision", and the loss otherwise.
+        """Plot performance against the gap for each attribute. Performance is the AUC for the aim
+        "rank", the accuracy for "decision", and otherwise the loss.
         """
         import matplotlib.pyplot as plt
 
@@ -282,18 +285,20 @@ class Frontier:
         return limits_by_attribute(parse_limits(limit, [self.measure]), [*self.gaps])
 
     def choose(self, limit: LimitLike, by_upper_end: bool) -> Choice:
-        """Return the loosest trade-off that meets a limit; if there is none, the closest one.
+        """Return the loosest trade-off that meets a limit or, if there is none, the closest
+        trade-off.
 
         A number, or a share of the base rate, is compared with the upper end of the interval if
-        `confidence` is set. Two searches, which start from the strictest trade-off and from
-        `SECOND_START`, move to looser ones until an upper end exceeds the limit. So a wrong choice
-        requires that the upper end is too low at the first trade-off of a search whose gap exceeds
-        the limit. For a two-sided interval, this happens half as often as `confidence` allows,
-        which leaves room for two searches. An encoder's intervals have one-sided ends, so it skips
-        the second search. A share of the gap, or 0, is compared with the estimate. If no upper end
-        meets a number, trade-offs whose estimates meet it are preferred, even over a constant,
-        which meets every limit. A limit of 0 selects the trade-off with the smallest gap relative
-        to the unconstrained gap; with several attributes, the largest of these ratios counts.
+        `by_upper_end` is true. Two searches, which start from the strictest trade-off and from
+        `SECOND_START`, move to looser trade-offs until an upper end exceeds the limit. A choice is
+        therefore wrong only if, in one of the searches, the upper end is too low at the first
+        trade-off whose gap exceeds the limit. For a two-sided interval, this happens half as often
+        as `confidence` allows, which leaves room for two searches. The intervals of an encoder have
+        one-sided ends, so its second search is skipped. A share of the gap, or 0, is compared with
+        the estimate. If no upper end meets a numeric limit, trade-offs whose estimates meet the
+        limit are preferred, even to a constant predictor, which meets every limit. A limit of 0
+        selects the trade-off with the smallest ratio of the gap to the unconstrained gap; with
+        several attributes, the trade-off whose largest ratio is smallest.
         """
         limits = self.limits(limit)
         indistinct = tuple(
@@ -328,7 +333,9 @@ class Frontier:
         )
 
     def _reached(self, breaks: np.ndarray) -> np.ndarray:
-        """Return the trade-offs that the two searches reach, given which of them exceed a limit."""
+        """Return a mask of the trade-offs that the searches reach, given a mask of those that
+        exceed a limit.
+        """
         strictest = len(breaks) - 1
         starts = [strictest]
         if self.aim != "heads":
@@ -344,16 +351,17 @@ class Frontier:
 
     @property
     def _constant(self) -> np.ndarray:
-        """Whether each trade-off, except the first, makes the same prediction for everybody."""
+        """Mask of the trade-offs, except the first, that make the same prediction for everybody."""
         ends = [[gap.high for gap in every] for every in self.gaps.values()]
         highest = np.max(ends, axis=0) if ends else np.full(1, np.inf)
         return np.asarray((highest < TIE) & (np.arange(len(highest)) > 0))
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
-        """Return the largest excess of each trade-off over its limits, relative to the
-        unconstrained gap; `end` names the field of a gap that is compared with a number. A limit of
-        0 is replaced by the smallest value, over all trade-offs, of the largest gap to which it
-        applies.
+        """Return, for each trade-off, the largest amount by which a gap exceeds its limit, relative
+        to the unconstrained gap. The field of a gap that is compared with a numeric limit is `end`.
+        With limits of 0, the ratio of the gap to the unconstrained gap is compared with the
+        smallest such ratio of all trade-offs, taking the largest ratio if there are several
+        attributes.
         """
         excess = [np.full(len(self._constant), -np.inf)]
         shares = []
@@ -373,8 +381,8 @@ class Frontier:
         return np.asarray(np.max(excess, axis=0))
 
     def _rows_to_settle(self, place: int, name: str, limit: Limit) -> int:
-        """Return how many rows would be needed to show that a trade-off meets a numeric limit; 0
-        for a target.
+        """Return how many rows would be needed to show that a trade-off meets a numeric limit, or 0
+        if the limit is a target for the estimate.
         """
         if limit.is_aim:
             return 0
@@ -389,31 +397,33 @@ class Choice:
     Attributes
     ----------
     limit
-        The limit as passed.
+        The limit, as it was passed.
     position : int
-        Row of ``frontier_.to_frame()``. Row 0 has no constraint.
+        Position of the row in ``frontier_.to_frame()``; 0 is unconstrained.
     met : bool
-        Whether the limit is met: a number or a share of the base rate by the upper end of the
-        interval of the gap, or by the estimate with ``confidence=None``; a share of the gap by the
-        estimate. A limit of 0 is met by the smallest gap; with several attributes, by the smallest
-        maximum of the gaps divided by the unconstrained gaps. A share that is not applied (see
-        `indistinct`) counts as met.
+        Whether the limit is met. A number, or a share of the base rate, is met if the upper end of
+        the gap's interval is within the limit, or the estimate with ``confidence=None``. A share of
+        the gap is met if the estimate is within the limit. A limit of 0 is met by the trade-off
+        that :meth:`Frontier.choose` selects for it. A share that is not applied (see `indistinct`)
+        counts as met.
     gaps : dict of str to Gap
         For each attribute, the gap at this trade-off.
     unconstrained : dict of str to Gap
         For each attribute, the unconstrained gap.
     indistinct : tuple of str
-        Attributes whose unconstrained gap is not significant (with several classes, their largest
-        gap is compared with the largest expected by chance), so that a limit given as a share of it
-        is not applied. Their intervals are printed with a lower end of 0.
+        Attributes with an unconstrained gap that is not significant, so that a limit given as a
+        share of this gap is not applied. For several classes, the largest gap of a class is
+        compared with the largest gap expected by chance. The intervals of these attributes are
+        printed with a lower end of 0.
     rows_needed : int or None
-        If only the estimate meets the limit: approximate number of rows that would settle it, given
-        that the width of an interval is proportional to one over the square root of the number of
-        rows.
+        If only the estimate meets the limit, the approximate number of rows needed to show whether
+        the gap meets it, too. The width of an interval is assumed to be proportional to one over
+        the square root of the number of rows.
     resolution : float or None
         For an encoder, the share of the rows in a window of the attribute.
     controls : str or None
-        Names of the controls; people are compared only with others who have the same controls.
+        Names of the controls. People are compared only with people who have the same values of the
+        controls.
 
     Examples
     --------
@@ -479,11 +489,11 @@ def measure_path(
     constraints: Sequence[Constraint],
     confidence: float,
 ) -> tuple[dict[str, tuple[Gap, ...]], dict[str, float]]:
-    """Return the gaps of every trade-off by attribute, and the p-values of the first trade-off.
-    With two conditions, the larger value, low and high are reported.
+    """Return the gaps at every trade-off, keyed by attribute, and the p-values of the first
+    trade-off. With two conditions, the larger value, low and high are returned.
 
-    `path` contains the scores of rows at each trade-off, (n, G), or (n, G, C) for classes, from the
-    predictor of each row's fold.
+    The scores of rows at each trade-off, from the predictor of each row's fold, are given as
+    `path`, (n, G), or (n, G, C) for several classes.
     """
     ranks = aim == "rank"
     gaps: dict[str, tuple[Gap, ...]] = {}
@@ -521,9 +531,10 @@ def measure_path(
 def _best_place(
     keeps: np.ndarray, likely: np.ndarray, excess: np.ndarray, constant: np.ndarray
 ) -> tuple[int, bool]:
-    """Return the first trade-off that meets a limit, and whether there is one. A constant is
-    returned only if no other trade-off is likely to meet the limit. If none meets it, return the
-    trade-off with the smallest excess, if possible among those likely to meet the limit.
+    """Return the position of the first trade-off that meets a limit, and whether there is one. A
+    constant is returned only if no other trade-off is likely to meet the limit. If no trade-off
+    meets the limit, return the one with the smallest excess, if possible among those that are
+    likely to meet it.
 
     Examples
     --------

@@ -1,6 +1,4 @@
-"""A bound on the gap of every head of a representation, corrected for overfitting to the fitted
-rows.
-"""
+"""An upper bound on the gap of every head of a representation, corrected for overfitting."""
 
 from __future__ import annotations
 
@@ -23,22 +21,23 @@ BEYOND_CHANCE = 2.0
 
 @dataclass(frozen=True)
 class HeadsTest:
-    r"""How much prototypes Z reveal about S, and how much of that is noise.
+    r"""How much prototypes Z reveal about S, and how much of this is noise.
 
     .. math:: GDP(f(Z)) \le E\, TV(P_{Z | S}, P_Z) \le \tfrac12 \sqrt{\chi^2}, \qquad
         \chi^2 = \sum_l \|E[1\{Z = l\} \varphi(S)]\|^2 / p_l,
 
     for heads with values in [0, 1], if the orthonormal :math:`\varphi` span all functions of S with
-    mean zero; otherwise, for gaps in their span. It is 0 exactly when Z and S are independent.
+    mean zero, and otherwise for gaps in the span of :math:`\varphi`. In the first case, the bound
+    is 0 exactly when Z and S are independent.
 
     Attributes
     ----------
     statistic
         Estimate of :math:`\chi^2` times the number of rows.
     degrees
-        K(L − 1), the mean of the statistic under independence.
+        Mean of the statistic under independence, K(L − 1).
     rows
-        Effective number of rows: smaller if weights differ or rows belong together.
+        Effective number of rows, which is smaller if weights differ or rows belong together.
     cells
         Number of prototypes L that occur.
     """
@@ -52,17 +51,18 @@ class HeadsTest:
     def from_rows(
         cls, z: np.ndarray, phi: np.ndarray, weights: np.ndarray, groups: np.ndarray | None = None
     ) -> HeadsTest:
-        r"""Test on rows that were used neither to fit models nor to solve for prototypes.
+        r"""Return the test for rows that were used neither to fit models nor to solve for
+        prototypes.
 
         Parameters
         ----------
         z
             Prototypes of rows, (n,).
         phi
-            Functions of S, (n, K); they are orthonormalized on these rows.
+            Functions of S, (n, K), which are orthonormalized on these rows.
         weights, groups
-            Weights of the rows, (n,), which correspond to :math:`(\sum w)^2 / \sum w^2` rows; the
-            group of each row, numbered from 0, or None.
+            Weights of the rows, (n,), for an effective number of :math:`(\sum w)^2 / \sum w^2`
+            rows, and the group of each row, numbered from 0, or None.
         """
         weights = weights / weights.sum()
         centered = phi - weights @ phi
@@ -82,28 +82,30 @@ class HeadsTest:
 
     @property
     def pvalue(self) -> float:
-        """P-value of independence."""
+        """P-value of the test of independence."""
         return float(chdtrc(self.degrees, self.statistic)) if self.degrees else 1.0
 
     def gap(
         self, confidence: float = 0.95, explained: np.ndarray | None = None, most: int = 0
     ) -> Gap:
         r"""Return :math:`\tfrac12 \sqrt{\chi^2}`, corrected for noise, with one-sided ends at the
-        given confidence. The ends are those of the noncentral :math:`\chi^2` distribution. If an
-        estimate is below its mean under independence, its upper end is computed from that mean
-        instead, because 0 would be too optimistic.
+        given confidence.
 
-        On the fitted rows, overfitting of the models and multipliers makes the estimate too small,
-        because these rows are balanced by construction but new rows are not. If `explained`
-        contains the shares r of the variance of the functions of S explained by x, the expected
+        The ends are computed from the noncentral :math:`\chi^2` distribution. If an estimate is
+        below the mean under independence, its upper end is computed from this mean, because an
+        upper end computed from the estimate would be too optimistic.
+
+        On the fitted rows, overfitting of the models and the multipliers makes the estimate too
+        small, because these rows are balanced by construction but new rows are not. If `explained`
+        contains the shares r of the variance of each function of S that x explains, the expected
         bias of :math:`\chi^2` is at most
 
         .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
 
-        where the first term is the noise of linear smoothers and the second the noise of
-        multipliers computed from :math:`n_0` rows, at most `most`. The bias is also at most
-        :math:`\sum_k r_k`, since x reveals no more than that. The smaller bound is added to the
-        estimate and to its upper end.
+        where the first term is the noise of linear smoothers, and the second term is the noise of
+        multipliers computed from :math:`n_0` rows, which is at most `most`. The bias is also at
+        most :math:`\sum_k r_k`, because x reveals no more about S. For each k, the smaller bound is
+        added to the estimate and to its upper end.
         """
         if self.degrees == 0:
             return Gap(0.0, 0.0, 0.0)
@@ -122,8 +124,8 @@ class HeadsTest:
 
 
 def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return indicators of windows of S with equal shares of the rows, (n, B). Frequent values get
-    separate windows; with at most 16 levels, each level does.
+    """Return indicators of windows of S with equal shares of the rows, (n, B). Each frequent value
+    gets its own window, as does every level if there are at most 16.
     """
     level = np.unique(s, return_inverse=True)[1]
     mass = np.bincount(level, weights) / weights.sum()
@@ -133,8 +135,8 @@ def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
-    """Return the prototypes of rows, (n,), after merging prototypes with less than one row per
-    window on average, for which the distribution of the test is unknown.
+    """Return the prototypes of rows, (n,), after merging the prototypes that have less than one row
+    per window on average, because the distribution of the test is unknown for them.
     """
     cells, cell = np.unique(z, return_inverse=True)
     mass = np.bincount(cell, weights) / weights.sum()
@@ -143,8 +145,8 @@ def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
 
 
 def explained_shares(functions: np.ndarray, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the out-of-fold share of the variance of each function of S, (n, K), explained by
-    models of its mean; 0 if it is not significant.
+    """Return the share of the variance of each function of S, (n, K), that out-of-fold predictions
+    of this function explain, or 0 if the share is not significant.
     """
     weights = weights / weights.sum()
     squares = (functions - weights @ functions) ** 2
@@ -164,7 +166,8 @@ def _inflation(
     r"""Return the factor, at least 1, by which groups increase the mean of the estimated χ² under
     independence.
 
-    A group adds :math:`\sum_l \|\sum_{i \in g} w_i (1\{z_i = l\} - p_l) \varphi(s_i)\|^2 / p_l`.
+    Each group g adds :math:`\sum_l \|\sum_{i \in g} w_i (1\{z_i = l\} - p_l) \varphi(s_i)\|^2 /
+    p_l` to this mean.
     """
     sums = np.zeros((int(groups.max()) + 1, len(mass), functions.shape[1]))
     np.add.at(sums, (groups, cell), weights[:, None] * functions)

@@ -30,9 +30,10 @@ from frhsic.tables.schema import Schema
 
 
 class MissingSensitiveFeaturesWarning(UserWarning):
-    """An estimator was fitted without `sensitive_features`, and so without a penalty or limit.
+    """An estimator was fitted without `sensitive_features`, and therefore without a penalty or
+    limit.
 
-    To turn the warning into an error: ``warnings.simplefilter("error",
+    To turn the warning into an error, call ``warnings.simplefilter("error",
     MissingSensitiveFeaturesWarning)``.
 
     Examples
@@ -48,7 +49,7 @@ class MissingSensitiveFeaturesWarning(UserWarning):
 
 
 class UnlabelledRowsWarning(UserWarning):
-    """Some rows have NaN in `sensitive_features`. They are used for the task, but not for the
+    """Some rows have NaN in `sensitive_features`. These rows are used for the task, but not for the
     penalty or limit.
 
     Examples
@@ -83,9 +84,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def named_arguments(method: Method) -> Method:
-    """Let a method accept names of columns of X instead of columns, using :func:`named_columns`.
-    For a call such as ``fit(X, y, age)``, raise an error that explains how to pass the attribute,
-    since Python's own message only gives the number of arguments.
+    """Let a method accept the names of columns of X in place of columns, using
+    :func:`named_columns`. For a call such as ``fit(X, y, age)``, raise an error that explains how
+    to pass the attribute, because Python's error message states only the number of arguments.
     """
     known = signature(method).parameters
 
@@ -93,20 +94,21 @@ def named_arguments(method: Method) -> Method:
     def checked(self: Any, *given: Any, **named: Any) -> Any:
         if len(given) > 2:
             raise TypeError(
-                "fit takes X and y by position, the others by name: fit(X, y,"
+                "fit takes X and y by position, and all other arguments by name: fit(X, y,"
                 " sensitive_features=...)."
             )
         other = sorted(named.keys() - known.keys())
         if "control_features" in other:
             raise TypeError(
-                f"{method.__name__} of {type(self).__name__} takes no control_features: only"
-                " ParityClassifier and ParityRegressor support them."
+                f"{method.__name__} of {type(self).__name__} doesn't accept control_features; use"
+                " ParityClassifier or ParityRegressor."
             )
         if other:
             raise TypeError(
-                f"{method.__name__} takes no {other[0]}. Arguments cannot be passed on to the fit"
-                " of your own model, because each fold fits a clone of it on different rows: set"
-                " them in its constructor, or fit it yourself and pass FrozenEstimator(model)."
+                f"{method.__name__} doesn't accept {other[0]}. Arguments cannot be passed on to the"
+                " fit of your own model, because each fold fits a clone of the model on different"
+                " rows. Set the model's parameters in its constructor, or fit the model yourself"
+                " and pass FrozenEstimator(model)."
             )
         arguments = dict(zip(("X", "y"), given)) | named
         return method(self, **named_columns(**arguments))
@@ -115,8 +117,9 @@ def named_arguments(method: Method) -> Method:
 
 
 def named_columns(*, X: Any = None, **others: Any) -> dict[str, Any]:
-    """Return arguments by name, with strings and lists of strings replaced by the columns of X that
-    they name. These columns are removed from X, unless the argument is in `FEATURES_TOO`.
+    """Return the arguments, keyed by name. Strings and lists of strings are replaced by the columns
+    of X that they name, and these columns are removed from X unless the argument is in
+    `FEATURES_TOO`.
 
     Examples
     --------
@@ -165,16 +168,14 @@ def table_of_rows(X: Any) -> Any:
     table unchanged.
     """
     if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy's sparse matrices have a shape
-        raise TypeError(
-            "X is one dictionary; pass a list of rows, such as [row], or a DataFrame of columns."
-        )
+        raise TypeError("X is a dictionary; pass a list of rows, such as [row], or a DataFrame.")
     if isinstance(X, list) and X and all(isinstance(row, Mapping) for row in X):
         return pd.DataFrame(X)
     return X
 
 
 def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a checked table with the columns of the schema, which the first call learns."""
+    """Return a checked table whose columns match the schema. The first call learns the schema."""
     X = checked_table(estimator, X, first=first, **others)
     own = ("estimator", "attribute_estimator")
     if any(getattr(estimator, name, None) is not None for name in own):
@@ -190,14 +191,15 @@ def known_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     names = [str(name) for name in X.columns]
     if names != estimator.schema_.names:  # scikit-learn compares only names that are strings
         raise ValueError(
-            f"X has the columns {names}; this model was fitted on {estimator.schema_.names}."
+            f"X has the columns {names}, but this model was fitted on"
+            f" {estimator.schema_.names}. Pass these columns."
         )
     return X
 
 
 def typed_table(estimator: Any, X: Any) -> Any:
-    """Return a table whose columns have the types of the schema: text that contains dates is
-    converted to dates, even if some of its dates are missing in a later table.
+    """Return a table whose columns have the types of the schema. For example, text columns that
+    contained dates in fit are converted to dates, even if some dates are missing now.
     """
     return estimator.schema_(to_pandas(X, "X")) if is_frame(X) else X
 
@@ -215,9 +217,10 @@ def _require_moderate(X: Any) -> None:
 
 
 def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
-    """Return a frame unchanged and anything else as a numeric array, after scikit-learn's checks.
+    """Return a frame unchanged, and any other table as a numeric array, after scikit-learn's
+    checks.
 
-    Other arguments with an index must have the same index as X.
+    All other arguments that have an index must have the same index as X.
     """
     given = [(X, "X"), *((values, name) for name, values in others.items())]
     for values, name in given:
@@ -247,15 +250,16 @@ def checked_table(estimator: Any, X: Any, *, first: bool, **others: Any) -> Any:
     if values.dtype.kind == "f" and np.isinf(values).any():
         row, column = np.argwhere(np.isinf(values))[0]
         raise ValueError(
-            f"X has infinity (inf), first at index [{row}, {column}]; replace it or drop the row."
+            f"X contains infinity (inf), first at index [{row}, {column}]; replace infinite values,"
+            " or drop their rows."
         )
     return values
 
 
 def _columns_in_order(estimator: Any, X: Any) -> Any:
-    """Return the columns of a frame on which an estimator was fitted, in the fitted order, ignoring
-    others. Return None if some are missing, which scikit-learn reports, or if the estimator was
-    fitted without names.
+    """Return the columns of a frame on which an estimator was fitted, in the order of the fit.
+    Return None if the estimator was fitted without names, or if columns are missing, which
+    scikit-learn reports.
     """
     schema = getattr(estimator, "schema_", None)
     names = [*(getattr(estimator, "feature_names_in_", ()) if schema is None else schema.names)]
@@ -266,8 +270,8 @@ def _columns_in_order(estimator: Any, X: Any) -> Any:
 
 
 def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
-    """Return a model's predictions; raise an error if they are not finite, or if they should be
-    probabilities but aren't.
+    """Return a model's predictions. Raise an error if they are not finite or, for `probabilities`,
+    not between 0 and 1.
     """
     sound = np.isfinite(scores)
     if probabilities:
@@ -277,7 +281,8 @@ def require_scores(scores: np.ndarray, *, probabilities: bool) -> np.ndarray:
         row = int(np.argwhere(~sound)[0][0])
         raise ValueError(
             f"the model returns {scores[~sound][0]:g}, which is not a {kind}, first in row {row}"
-            " of X (counting from 0). If this row is correct, the model is damaged: fit it again."
+            " of X (counting from 0). If this row is correct, the model is damaged; fit the model"
+            " again."
         )
     return scores
 
@@ -297,15 +302,16 @@ def target_column(estimator: Any, y: Any) -> np.ndarray:
 
 
 def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndarray, list[str]]:
-    """Return attributes as numbers, (n, q), and their names, which must match `known`, those of the
-    first call.
+    """Return the attributes as numbers, (n, q), and their names, which must match `known`, the
+    names in the first call.
 
-    Names are not compared if either call had none.
+    Names are not compared if the attributes had no names in one of the calls.
     """
     attributes = read_sensitive(values, allow_missing=True)
     if len(attributes.values) != rows:
         raise ValueError(
-            f"lengths differ: X has {rows} rows, sensitive_features has {len(attributes.values)}."
+            f"lengths differ: X has {rows} rows, but sensitive_features has"
+            f" {len(attributes.values)}. Pass the attributes of each row of X."
         )
     names = list(attributes.names)
     if known is None:
@@ -319,7 +325,8 @@ def sensitive_values(values: Any, rows: int, known: Any = None) -> tuple[np.ndar
     if len(names) != len(known) or nameless not in (names, known):
         asked = ", ".join(known)
         raise ValueError(
-            f"sensitive_features are {', '.join(names)}; this model was fitted with {asked}."
+            f"sensitive_features are {', '.join(names)}, but this model was fitted with {asked}."
+            " Pass the attributes that it was fitted with."
         )
     return attributes.values, names
 
@@ -330,13 +337,13 @@ def require_variation(s: np.ndarray, names: list[str]) -> None:
         values = np.unique(column[~np.isnan(column)])
         if not len(s):
             raise ValueError(
-                f"no row has values of all sensitive_features, {', '.join(names)}. Fill them in, or"
-                " leave out those that are mostly missing."
+                f"no row has values for all sensitive_features ({', '.join(names)}). Fill in the"
+                " missing values, or leave out attributes that are mostly missing."
             )
         if not len(values):
             raise ValueError(
-                f"sensitive attribute {name!r} is missing in every row. Fill it in, or leave it"
-                " out."
+                f"sensitive attribute {name!r} is missing in every row. Fill in its values, or"
+                " leave it out."
             )
         if len(values) == 1:
             raise ValueError(
@@ -355,7 +362,7 @@ def warn_without_attributes(estimator: Any, remedy: str) -> None:
 
 
 def warn_of_unlabelled(known: np.ndarray, consequence: str) -> None:
-    """Warn if some rows lack the attributes, and state the consequence."""
+    """Warn if attributes are missing in some rows, and state the consequence."""
     if not known.all():
         rows = f"{int((~known).sum()):,} of {len(known):,} rows"
         warn(f"{rows} lack sensitive_features: {consequence}.", UnlabelledRowsWarning)
@@ -375,7 +382,7 @@ def warn_of_suspicions(
 
 
 def estimator_seed(random_state: Any) -> int:
-    """Return a seed for any type of random state."""
+    """Return an integer seed for a random state of any type."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     return _arrays.integer_seed(random_state) % 2**32

@@ -1,5 +1,5 @@
-"""Networks with a penalty on their representation: a classifier and a regressor, each trained as a
-fleet of one model.
+"""Networks with a penalty on their representation: a classifier and a regressor, each of which is
+trained as a fleet of one model.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ AUTO_ROWS = (500, 10_000)
 
 @dataclass(frozen=True)
 class FitArguments:
-    """Arguments of a call to ``fit`` or ``partial_fit``."""
+    """Arguments passed to ``fit`` or ``partial_fit``."""
 
     X: Any
     y: Any
@@ -92,7 +92,7 @@ class FitArguments:
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows encoded for training, their task, and whether there is a penalty."""
+    """Rows encoded for training, the task, and whether there is a penalty."""
 
     data: TrainingData
     task: Task
@@ -101,8 +101,8 @@ class EncodedRows:
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained models, and whether the encoder keeps the bottleneck of an earlier call because a new
-    one would need more rows.
+    """Trained models, and whether the encoder keeps the bottleneck from an earlier call because a
+    new bottleneck would need more rows.
     """
 
     fleet: Fleet
@@ -110,10 +110,10 @@ class Trained:
 
 
 class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Constructor and training of the estimators, which document the parameters.
+    """Constructor and training of the estimators, whose docstrings describe the parameters.
 
-    A call learns the attributes that aren't set yet: `fit` starts without any, `partial_fit` with
-    those of the last call.
+    A call learns the fitted attributes that aren't set yet: `fit` starts without any, and
+    `partial_fit` starts with those of the last call.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -167,26 +167,26 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         sample_weight: Any = None,
         groups: Any = None,
     ) -> Self:
-        """Fit encoder and head.
+        """Fit the encoder and the head.
 
         Parameters
         ----------
         X : DataFrame or array of shape (n, d)
-            Features: numbers, booleans, and in a DataFrame also text, categories, dates and
-            durations. Missing values are allowed.
+            Features, which may be numbers and booleans or, in a DataFrame, also text, categories,
+            dates and durations. Missing values are allowed.
         y : array of shape (n,)
-            Target: labels of two or more classes for a classifier, numbers for a regressor.
+            Target: labels of at least two classes for a classifier, numbers for a regressor.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Numeric attributes, (n,) or (n, q); named columns are removed from the features. A
-            Series or DataFrame may also contain bands such as "30-39" and ordered categories, which
-            are turned into numbers with a warning. Without them the model is trained without
-            penalty, with a warning unless `penalty_weight` is 0. Rows with NaN in one of them
-            contribute to the task loss but not to the penalty, with a warning. They are spread
-            evenly over the batches, and scales are learned from the other rows. If many rows lack
-            an attribute, increase the batch size: the same weight has a different effect if the
-            penalty uses fewer rows per batch.
+            Numeric attributes of shape (n,) or (n, q). Columns passed by name are removed from the
+            features. A Series or DataFrame may also contain bands such as "30-39" and ordered
+            categories, which are converted to numbers with a warning. Without attributes, the model
+            is trained without a penalty, with a warning unless `penalty_weight` is 0. Rows in which
+            an attribute is NaN contribute to the task loss but not to the penalty, and `fit` warns.
+            Such rows are spread evenly over the batches, and scales are learned from the other
+            rows. If many rows lack an attribute, increase the batch size: a penalty weight has a
+            different effect if the penalty uses fewer rows per batch.
         sample_weight : array of shape (n,), optional
-            Weights of the rows in the task loss; the penalty ignores them.
+            Weights of the rows in the task loss; the penalty ignores weights.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows of one group, such as those of one person, are either all held out for early
             stopping or all used for training.
@@ -200,14 +200,14 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Train for one epoch on a part of the data, continuing from the last call.
 
         The first call determines scales, levels and classes, and prepares the penalty. Each call
-        resets Adam's moments, so pass parts that contain many batches. It doesn't stop early or
-        hold out rows. The parameters are those of :meth:`fit`.
+        resets Adam's moments, so pass parts that contain many batches. No rows are held out, and
+        training does not stop early. The parameters are those of :meth:`fit`.
         """
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight))
 
     def _fit(self, given: FitArguments, classes: Any = None, *, whole: bool = False) -> Self:
-        """Fit from scratch, or for one more epoch, on a copy, so that the estimator is unchanged if
-        that fails.
+        """Fit a copy from scratch, or for one more epoch, so that the estimator is unchanged if
+        training fails.
         """
         given = FitArguments(**named_columns(**vars(given)))
         fitted = copy.copy(self)
@@ -220,7 +220,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the representation Z = h(X), of shape (n, representation size), float64."""
+        """Return the representation Z = h(X) as float64, of shape (n, representation size)."""
         return self._evaluated(X, with_head=False)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -247,12 +247,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @abstractmethod
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Check y and convert it for training; the first call learns its scale or its classes."""
+        """Check y and convert it for training. The first call learns the scale or classes of y."""
 
     # Training
 
     def _encoder_maker(self) -> Callable[[int], nn.Module]:
-        """Return the function that creates the encoder for a number of columns."""
+        """Return a function that creates the encoder for a given number of columns."""
         encoder = MLP() if self.encoder is None else self.encoder
         return (lambda _: copy.deepcopy(encoder)) if isinstance(encoder, nn.Module) else encoder
 
@@ -270,11 +270,12 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         whole: bool = True,
         path: Sequence[float] = (),
     ) -> Trained:
-        """Check all arguments and train one model for each weight of a path; by default, one with
-        the penalty's own weight.
+        """Check all arguments, and train one model for each weight of a path or, by default, one
+        model with `penalty_weight`.
 
-        A first call starts from new initial weights. A later call continues from the last one, with
-        its scales and classes; the penalty keeps its state unless another penalty is requested.
+        The first call starts from new initial weights. A later call continues from the last one,
+        with the same scales and classes, and the penalty keeps its state unless a different penalty
+        is requested.
         """
         first = not self.__sklearn_is_fitted__()
         if first:
@@ -303,25 +304,26 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return Trained(train(rows.data, members, recipe, device=self.device), through_bottleneck)
 
     def _encoder_width(self, data: TrainingData) -> int:
-        """Return the width of the representation of a new encoder."""
+        """Return the width of a new encoder's representation."""
         with fork_generators():
             module = self._encoder_maker()(data.columns)
         if not isinstance(module, nn.Module):
             raise TypeError(
-                f"encoder returned {type(module).__name__}; it must return a torch.nn.Module."
+                f"encoder returned {type(module).__name__}; pass a function that returns a"
+                " torch.nn.Module."
             )
         return output_width(module.to(data.x.dtype), data)
 
     def _recipe(self, rows: EncodedRows, whole: bool) -> Recipe:
-        """Return the recipe, still without encoder and head."""
+        """Return the recipe without an encoder and a head, which are added later."""
         training = self.training or Training()
         if not whole:
             training = replace(training, epochs=1, early_stopping=False)
         penalty = self._asked_penalty()
         if rows.penalized and penalty.condition == "positive" and rows.task != "binary":
             raise ValueError(
-                "the penalty has condition='positive', which needs two classes; the task is"
-                f" {rows.task}."
+                "the penalty has condition='positive', which needs two classes, but the task is"
+                f" {rows.task}. Pass a penalty without a condition."
             )
         asked = penalty.unprepared() if rows.penalized else NoPenalty()
         recipe = Recipe(rows.task, asked, **vars(training))
@@ -354,7 +356,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         )
 
     def _rows(self, given: FitArguments, classes: Any, whole: bool) -> EncodedRows:
-        """Check parameters and rows, and encode the rows."""
+        """Check the parameters and the rows, and encode the rows."""
         self._validate_params()
         first = not hasattr(self, "feature_encoding_")
         others = {name: value for name, value in vars(given).items() if name != "X"}
@@ -397,9 +399,9 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _attributes(self, values: Any, rows: int) -> np.ndarray | None:
         """Return the scaled sensitive attributes, (n, q), or None if training uses no penalty.
 
-        If any attribute of a row is missing, all are set to NaN. The first call learns names and
-        scales from the other rows: the range as in the paper, or ranks, which don't change under
-        increasing transformations.
+        If any attribute of a row is missing, all attributes of the row are set to NaN. The first
+        call learns the names and, from rows without missing attributes, the scales: the range, as
+        in the paper, or ranks, which don't change under increasing transformations.
         """
         # without a penalty, the attributes are checked but not used
         off = self.penalty_weight == 0 or isinstance(self._asked_penalty(), NoPenalty)
@@ -429,11 +431,11 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _held_out(
         self, y: np.ndarray, task: Task, s: np.ndarray | None, groups: Any
     ) -> np.ndarray | None:
-        """Return a mask of the held-out rows, (n,), or None if training does not stop early.
+        """Return a mask of the held-out rows, (n,), or None without early stopping.
 
-        A tenth of the rows is held out, stratified by class and by whether S is known; with
-        `groups`, a tenth of the groups, which are not split. The draw depends only on the random
-        state.
+        A tenth of the rows is held out, stratified by class and by whether S is known. With
+        `groups`, a tenth of the groups is held out instead, and no group is split. The random draw
+        depends only on the random state.
         """
         n = len(y)
         wanted = (self.training or Training()).early_stopping
@@ -458,14 +460,14 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 held_out[draw.choice(rows, int(HELD_OUT * len(rows) + 0.5), replace=False)] = True
         if not known[held_out].any() or not known[~held_out].any():
             raise ValueError(
-                "early stopping needs rows with S in both the training and the held-out part: pass"
-                " more rows, or turn it off."
+                "early stopping needs rows with sensitive_features among both the training and the"
+                " held-out rows. Pass more rows, or turn off early stopping."
             )
         return held_out
 
     def _adopt(self, trained: Trained, index: int) -> None:
-        """Store one trained model. The library's own encoder is stored in float64 and predicts in
-        float64.
+        """Store one trained model. The library's default encoder is stored in float64 and makes
+        predictions in float64.
         """
         fleet = trained.fleet
         modules = nn.ModuleList(fleet.module(index)).cpu()
@@ -492,8 +494,8 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_fits_ += 1
 
     def _evaluated(self, X: Any, *, with_head: bool) -> np.ndarray:
-        """Return Z, or the head's raw output, for rows in float64, computed on the CPU in blocks of
-        equal size.
+        """Return Z or the raw output of the head for rows, in float64, computed on the CPU in
+        blocks of equal size.
         """
         check_is_fitted(self)
         X = known_table(self, X, first=False)
@@ -521,19 +523,20 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         \text{penalty}(h(x), s)
         + \tfrac w2 \|W\|^2,
 
-    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, λ the `penalty_weight` and
-    w the weight decay of the encoder's matrices W. The defaults are the method of the paper. Use it
-    for representations; if only the score matters, use :class:`ParityClassifier`. To choose λ, use
-    :func:`frhsic.select_weight`. The attributes are required by `fit`, but not by `predict`.
+    with an encoder h, an affine head f, the cross-entropy :math:`\ell`, the `penalty_weight` λ, and
+    the weight decay w of the encoder's matrices W. The defaults are the method of the paper. Use
+    this classifier to learn representations; if only the score matters, use
+    :class:`ParityClassifier`. To choose λ, use :func:`frhsic.select_weight`. The attributes are
+    required by `fit`, but not by `predict`.
 
     Parameters
     ----------
     penalty : str or Penalty
-        "frhsic", the method of the paper; the competing methods "frem", "reg-gdp", "adv", "mmd",
-        "laftr" and "dcor"; "hsic", whose kernel includes the head; "none"; or an object from
+        "frhsic", the method of the paper; one of the competing methods "frem", "reg-gdp", "adv",
+        "mmd", "laftr" and "dcor"; "hsic", whose kernel includes the head; "none"; or an object from
         :mod:`frhsic.penalties`.
     penalty_weight : float
-        λ, zero or more.
+        The weight λ, which must be at least zero.
     encoder : module, callable or None
         A module, which is copied, or a function that returns one for a given number of encoded
         columns, such as ``frhsic.training.MLP(hidden=(64,))``. None uses ``MLP()``, as in the
@@ -542,13 +545,13 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         Epochs, batches, optimizer and early stopping; see :class:`frhsic.training.Training`. None
         uses the paper's settings.
     scaling : {"quantile", "range"}
-        Whether numbers and attributes are scaled by their ranks, or by minimum and maximum as in
-        the paper.
+        Whether numbers and attributes are scaled by rank, or by minimum and maximum, as in the
+        paper.
     handle_unknown : {"ignore", "error"}
-        Whether `predict` encodes unseen categories as missing or raises an error.
+        Whether `predict` encodes unseen categories as missing or raises an error for them.
     device, random_state
-        Where to train ("auto" uses a GPU if there is one); seed for initial weights, batches and
-        held-out rows.
+        Device to train on ("auto" uses a GPU if one is available); and seed for initial weights,
+        batches and held-out rows.
 
     Attributes
     ----------
@@ -567,15 +570,15 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
     has_bottleneck_ : bool
         Whether `encoder_` drops directions of Z below the variance floor.
     representation_rank_ : int
-        Number of directions of Z above that floor.
+        Number of directions of Z above the variance floor.
     loss_curve_ : ndarray
         Task loss in each epoch.
     penalty_curve_ : ndarray
         Penalty in each epoch.
     validation_curve_ : ndarray or None
-        With early stopping, task loss + λ · penalty on the held-out rows after each epoch.
+        Task loss + λ · penalty on the held-out rows after each epoch; None without early stopping.
     best_epoch_ : int or None
-        With early stopping, the best epoch, whose weights are kept.
+        The best epoch, whose weights are kept; None without early stopping.
 
     Examples
     --------
@@ -601,25 +604,25 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         """Train for one epoch on a part of the data, continuing from the last call.
 
         The first call determines scales, levels and classes, and prepares the penalty. Each call
-        resets Adam's moments, so pass parts that contain many batches. The other parameters are
+        resets Adam's moments, so pass parts that contain many batches. All other parameters are
         those of :meth:`fit`.
 
         Parameters
         ----------
         classes : array, optional
-            All labels. Required in the first call unless its rows contain all of them.
+            All labels, which are required in the first call unless y contains all of them.
         """
         return self._fit(FitArguments(X, y, sensitive_features, sample_weight), classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the head's raw output: log-odds (n,) of the second class, or one column per
-        class.
+        """Return the raw output of the head: the log-odds of the second class, of shape (n,), or
+        one column per class for more than two classes.
         """
         scores = self._evaluated(X, with_head=True)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (n, number of classes)."""
+        """Return the probability of each class, of shape (n, number of classes)."""
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
             return np.column_stack([expit(-scores), expit(scores)])
@@ -633,8 +636,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Return labels as codes of `classes_`, which the first call learns from y or copies from
-        `classes`.
+        """Return the labels as codes of `classes_`, which the first call learns from y or copies
+        from `classes`.
         """
         column = target_column(self, y)
         check_classification_targets(column)
@@ -645,7 +648,8 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
         known = self.classes_
         if classes is not None and not np.array_equal(known, asked):
             raise ValueError(
-                f"classes={asked.tolist()} differ from those of the first call, {known.tolist()}."
+                f"classes={asked.tolist()} differs from the classes of the first call,"
+                f" {known.tolist()}. Pass the same classes in each call."
             )
         unseen = np.setdiff1d(labels, known)
         if len(unseen):
@@ -654,7 +658,9 @@ class FRHSICClassifier(ClassifierMixin, NetworkEstimator):
                 " classes=[...]."
             )
         if len(known) < 2:
-            raise ValueError(f"y has only one class, {known.tolist()[0]!r}; two are needed.")
+            raise ValueError(
+                f"y has only one class, {known.tolist()[0]!r}; pass at least two classes."
+            )
         task: Task = "binary" if len(known) == 2 else "multiclass"
         return np.searchsorted(known, column).astype(np.float64), task
 
@@ -668,8 +674,8 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         + \tfrac w2 \|W\|^2, \qquad \tilde y = (y - \bar y) / \mathrm{sd}(y).
 
     The target is standardized on the training rows, so that λ doesn't depend on the unit of y;
-    predictions have the unit of y. Use it for representations, and :class:`ParityRegressor` if only
-    the prediction matters.
+    predictions have the unit of y. Use this regressor to learn representations; if only the
+    prediction matters, use :class:`ParityRegressor`.
 
     Parameters
     ----------
@@ -700,7 +706,7 @@ class FRHSICRegressor(RegressorMixin, NetworkEstimator):
         return np.asarray(self.target_mean_ + self.target_scale_ * raw)
 
     def _target(self, y: Any, classes: Any) -> tuple[np.ndarray, Task]:
-        """Return numbers, standardized with the mean and standard deviation of the first call."""
+        """Return y, standardized with the mean and standard deviation of the first call."""
         values = _arrays.vector(target_column(self, y).astype(np.float64), "y")
         if not hasattr(self, "target_scale_"):
             self.target_mean_ = float(values.mean())
@@ -728,19 +734,20 @@ def fit_path(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> list[Any]:
-    """Fit one copy of an estimator for each penalty weight, all at once as one fleet.
+    """Fit one copy of an estimator for each penalty weight, with all copies trained together as one
+    fleet.
 
     All copies start from the same initial weights and are trained on the same batches. Up to
-    rounding, each is equal to the estimator fitted alone.
+    rounding, each copy is equal to an estimator that is fitted separately.
 
     Parameters
     ----------
     estimator : FRHSICClassifier or FRHSICRegressor
-        The estimator to copy; it is not changed.
+        The estimator to copy, which is not changed.
     X, y, sensitive_features, sample_weight, groups
-        As in its ``fit``.
+        As in the ``fit`` method of the estimator.
     penalty_weights : sequence of float
-        One for each copy.
+        Penalty weights, one for each copy.
 
     Returns
     -------
@@ -763,8 +770,8 @@ def fit_path(
     path = [float(weight) for weight in penalty_weights]
     if not path or sensitive_features is None:
         raise ValueError(
-            "pass at least one weight, and sensitive_features, without which weights have no"
-            " effect."
+            "pass at least one penalty weight, and sensitive_features, without which the weights"
+            " have no effect."
         )
     lead = clone(estimator).set_params(penalty_weight=max(path))
     given = FitArguments(X, y, sensitive_features, sample_weight, groups)

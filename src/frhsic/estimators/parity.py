@@ -19,66 +19,67 @@ from frhsic.scoring import auc_and_influence, mean_and_error, weighted_moments
 
 
 class ParityClassifier(ClassifierMixin, ParityEstimator):
-    r"""Classifier that minimizes the log loss while its gap by a continuous attribute stays within
-    a limit.
+    r"""Classifier that minimizes the log loss while the gap with respect to a continuous attribute
+    stays within a limit.
 
     .. math:: \min_f \; E\,\ell(f(X), Y) \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}
 
-    over all functions of x. The solution shifts :math:`\eta(x) = P(Y = 1 | x)` along conditional
-    means :math:`m_k(x) = E[\varphi_k(S) | x]`. All of these are ordinary regressions, fitted out of
-    fold; a few coefficients are then computed for every trade-off. Use it to reduce the gap in
+    over all functions f of x. The solution shifts :math:`\eta(x) = P(Y = 1 | x)` along conditional
+    means :math:`m_k(x) = E[\varphi_k(S) | x]`. Both are ordinary regressions, fitted out of fold; a
+    few coefficients are then computed for every trade-off. Use this classifier to reduce the gap in
     scores, ranks or decisions. The attributes are required by `fit`, and by `predict` only with
     `uses_sensitive`.
 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator, function or None
-        Model of y, fitted out of fold; for a model in production, which was trained on other rows
-        and is not refitted, ``FrozenEstimator(model)`` or a function of X. None uses a weighted
-        mean of additive splines and LightGBM trees, with weights chosen on held-out rows.
+        Model for y, fitted out of fold. For a model in production, which was trained on other rows
+        and must not be refitted, pass ``FrozenEstimator(model)`` or a function of X. None uses a
+        weighted mean of additive splines and LightGBM trees, with weights chosen on held-out rows.
     limit : number, str, dict or None
         A number is a bound on the gap, in the unit of `aim`; see `confidence`. A share of the
         unconstrained gap such as "50%", or 0 for the smallest gap, is a target for the estimate.
-        None sets no constraint; a dictionary has a limit for each attribute.
+        None sets no constraint. A dictionary sets a limit for each attribute.
     aim : {"score", "rank", "decision"}
         Whether to limit the gap in mean scores, in ranks of the score
         (:func:`~frhsic.parity.rank_gap`) or in decisions of `predict`. Decisions minimize the error
-        instead of the log loss; if a class has less than 20 % of the rows, both classes have equal
-        weight (balanced accuracy).
+        rate instead of the log loss; if one class has less than 20 % of the rows, both classes have
+        equal weight (balanced accuracy).
     condition : {None, "positive", "both"}
-        Compare all rows, only those of ``classes_[1]`` (equal opportunity), or the rows of each
-        class (equalized odds).
+        Whether to compare all rows (None), only the rows of ``classes_[1]`` (equal opportunity), or
+        the rows of each class (equalized odds).
     uses_sensitive : bool
-        Whether predictions may use the attributes. This costs less accuracy, but `predict` then
-        requires `sensitive_features`.
+        Whether predictions may use the attributes. The limit then costs less accuracy, but
+        `predict` requires `sensitive_features`.
     confidence : float or None
-        A numeric limit is compared with the upper end of the gap's interval at this confidence, or
-        with the estimate if None. If no upper end meets it, the closest trade-off among those whose
-        estimates meet it is chosen, and a warning says how many rows would settle it.
+        A numeric limit is compared with the upper end of the gap's interval at this confidence or,
+        if None, with the estimate. If no upper end meets the limit, the closest trade-off among
+        those whose estimates meet it is chosen, and a warning says about how many rows would be
+        needed to show that the limit is met.
     attribute_estimator : regressor, optional
-        Model of the :math:`m_k`. None uses the model of y with fewer trees, and only for
-        combinations of functions that a small first model can predict from x. Your own model is
-        fitted to all functions.
+        Model for the :math:`m_k`. None uses the default model, but only for the combinations of
+        functions that a small preliminary model can predict from x. Your own model is fitted to all
+        functions.
     cv : int, splitter or list
         Number of folds, or custom folds as in scikit-learn: a splitter such as ``GroupKFold()``, or
-        pairs (train, test). Each row must be in exactly one test set.
+        pairs of row indices (train, test). Each row must be in exactly one test set.
     n_jobs, random_state
-        Threads of BLAS, OpenMP, LightGBM and XGBoost during a call (one for None, all for -1),
-        unless your own model sets `n_jobs`; seed for folds and models.
+        Number of threads that BLAS, OpenMP, LightGBM and XGBoost use during a call (one for None,
+        all cores for -1), unless your own model sets `n_jobs`; and the seed for folds and models.
 
     Attributes
     ----------
     frontier_ : Frontier or None
-        Every trade-off, measured out of fold.
+        All trade-offs, measured out of fold; None without attributes.
     choice_ : Choice or None
-        The trade-off in use, with its gaps.
+        The trade-off in use, with its gaps; None without attributes.
     classes_ : ndarray
         The labels, sorted.
     models_ : list
-        For each fold, the fitted model of y.
+        For each fold, your own fitted model for y.
     attribute_models_ : list
-        For each fold, the fitted models of the :math:`m_k`.
+        For each fold, your own fitted models for the :math:`m_k`.
     solution_
         The coefficients of every trade-off.
 
@@ -101,8 +102,8 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def predict_proba(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return the probability of each class, (n, C). Columns that the model does not use are
-        ignored; `control_features` are required unless they are columns of X.
+        """Return the probability of each class, of shape (n, C). Columns that the model does not
+        use are ignored; `control_features` are required unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
         scores = require_scores(scores, probabilities=True)
@@ -112,12 +113,12 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return labels: of two classes, the second if its probability exceeds `threshold_`; of
-        more classes, the most probable one.
+        """Return labels: for two classes, the second label if its probability exceeds `threshold_`;
+        for more classes, the most probable label.
 
-        With ``aim="decision"`` or ``"rank"``, each row is scored by the models of one fold, which
-        the row's content determines, as in `fit`. So these decisions have the gap that was
-        measured. With `groups` or custom folds, the first fold is used for all rows.
+        With ``aim="decision"`` or ``"rank"``, the content of a row determines the fold whose models
+        score the row, as in `fit`, so that predictions have the gap that was measured. With
+        `groups` or custom folds, the models of the first fold score all rows.
         """
         chances = self.predict_proba(
             X, sensitive_features=sensitive_features, control_features=control_features
@@ -170,18 +171,19 @@ class ParityClassifier(ClassifierMixin, ParityEstimator):
 
 
 class ParityRegressor(RegressorMixin, ParityEstimator):
-    r"""Regressor that minimizes the squared error while its gap by a continuous attribute stays
-    within a limit.
+    r"""Regressor that minimizes the squared error while the gap with respect to a continuous
+    attribute stays within a limit.
 
     .. math:: \min_f \; E\,(f(X) - Y)^2 \quad \text{subject to} \quad
         E\,\bigl|E[f(X) | S] - E f(X)\bigr| \le \text{limit}, \qquad f = \eta - \sum_k c_k m_k
 
-    See :class:`ParityClassifier` for how it works and for the attributes.
+    See :class:`ParityClassifier` for the method and the fitted attributes.
 
     Parameters
     ----------
     estimator, limit, uses_sensitive, confidence, attribute_estimator, cv, n_jobs, random_state
-        As in :class:`ParityClassifier`, with a regressor. A numeric limit is in the unit of y.
+        As in :class:`ParityClassifier`, but `estimator` is a regressor, and a numeric limit has the
+        unit of y.
     aim : {"score", "rank"}
         Whether to limit the gap in mean predictions or in their ranks.
     condition : None
@@ -201,7 +203,7 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
     def predict(
         self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
     ) -> np.ndarray:
-        """Return predictions, (n,). Columns that the model does not use are ignored;
+        """Return predictions of shape (n,). Columns that the model does not use are ignored;
         `control_features` are required unless they are columns of X.
         """
         scores = self._scores(X, sensitive_features, control_features)
@@ -215,7 +217,8 @@ class ParityRegressor(RegressorMixin, ParityEstimator):
         super()._check()
         if self.aim == "decision" or self.condition is not None:
             raise ValueError(
-                "a regressor takes aim='score' or 'rank' and no condition; decisions need classes."
+                "a regressor supports only aim='score' or 'rank', and condition=None. For decisions"
+                " or conditions, use ParityClassifier."
             )
 
     def _codes(self, y: np.ndarray) -> np.ndarray:

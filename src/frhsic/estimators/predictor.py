@@ -1,5 +1,5 @@
-"""The closed form with a parity limit: two kinds of regressions, and a few coefficients computed
-numerically for each trade-off.
+"""The closed form with a parity limit: two kinds of regressions, and a few coefficients that are
+computed numerically for each trade-off.
 """
 
 from __future__ import annotations
@@ -72,10 +72,11 @@ LEAK_ERRORS = 4.0
 
 
 class LeakingEstimatorWarning(UserWarning):
-    """A frozen model seems to have been trained on the rows passed to fit.
+    """A frozen model seems to have been trained on the rows passed to `fit`.
 
-    Its scores then leak y, so loss and gaps are underestimated. Fit on rows on which it was not
-    trained, or pass the model without ``FrozenEstimator`` so that it is fitted out of fold.
+    The model's scores then leak y, so the loss and the gaps are underestimated. Fit on rows that
+    the model was not trained on, or pass the model without ``FrozenEstimator`` so that it is fitted
+    out of fold.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class LeakingEstimatorWarning(UserWarning):
 
 
 class JoinedStrataWarning(UserWarning):
-    """Controls were binned or strata were merged, which determines who is compared with whom.
+    """Controls were binned or strata were merged, which affects who is compared with whom.
 
     Examples
     --------
@@ -174,20 +175,20 @@ class ParityEstimator(ParityModel, ABC):
         X : DataFrame or array of shape (n, d)
             Features. The default models accept text, categories, dates and missing values.
         y : array of shape (n,)
-            Labels, or numbers.
+            Labels for a classifier, numbers for a regressor.
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
-            Attributes, (n,) or (n, q). Columns named by a string or a list of strings are removed
-            from the features; pass the column itself, such as ``X["age"]``, to keep it. Rows with
-            NaN are used only for the model of y. Without attributes there is no constraint, and
-            `fit` warns.
+            Attributes of shape (n,) or (n, q). Columns named by a string or a list of strings are
+            removed from the features; to keep a column as a feature, pass the column itself, such
+            as ``X["age"]``. Rows with NaN are used only for the model for y. Without attributes,
+            there is no constraint, and `fit` warns.
         control_features : array, Series, DataFrame or names of columns of X, optional
-            Columns such as the occupation: for all gaps and limits, people are compared only with
-            people who have the same values. Several columns are crossed, numbers with more than
-            five values are binned into fifths, and strata with fewer than 50 rows are merged into
-            "other" (see `strata_`). Columns of X remain features. Other columns become features,
-            which `predict` then requires.
+            Columns such as the occupation. For all gaps and limits, people are compared only with
+            people who have the same values in these columns. Several columns are crossed, numeric
+            columns with more than five values are binned into fifths, and strata with fewer than 50
+            rows are merged into "other" (see `strata_`). Controls that are columns of X remain
+            features. Other controls become additional features, and `predict` then requires them.
         sample_weight : array of shape (n,), optional
-            Weights of the rows, in all regressions and sums.
+            Weights of the rows in all regressions and sums.
         groups : array of shape (n,) or the name of a column of X, optional
             Rows that belong together, such as those of one person, stay in the same fold and count
             as one observation in intervals.
@@ -205,7 +206,7 @@ class ParityEstimator(ParityModel, ABC):
         groups: Any,
         control_features: Any = None,
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
-        """Fit; return the rows with out-of-fold η and m, or None without attributes."""
+        """Fit the predictor. Return rows with out-of-fold η and m, or None without attributes."""
         sample_weight, cv, X, y, sensitive_features, groups, controls = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups, control_features
         )
@@ -255,8 +256,8 @@ class ParityEstimator(ParityModel, ABC):
         )
 
     def _responses(self, rows: LabelledRows, constraints: tuple[Constraint, ...]) -> list[Response]:
-        """Return the targets of the regressions: y, and functions of the attributes unless
-        predictions use these.
+        """Return the targets of the regressions: y and, unless predictions use the attributes,
+        functions of the attributes.
         """
         outcome = Response(rows.y[:, None] if rows.numeric else rows.labels, *self._classes)
         if self.uses_sensitive:
@@ -278,8 +279,8 @@ class ParityEstimator(ParityModel, ABC):
         predicted: np.ndarray,
         directions: tuple[np.ndarray, ...],
     ) -> tuple[tuple[Constraint, ...], np.ndarray, np.ndarray]:
-        """Find the coefficients of every trade-off from out-of-fold predictions of the regressions;
-        return the constraints along the modeled directions, η and m.
+        """Compute the coefficients of every trade-off from the out-of-fold predictions of the
+        regressions; return the constraints along the modeled directions, η and m.
         """
         eta, means = self._eta_and_means(predicted)
         if self.uses_sensitive:
@@ -329,7 +330,7 @@ class ParityEstimator(ParityModel, ABC):
         base_rate: float | None,
         rows: int,
     ) -> Frontier:
-        """Return the frontier of the measured trade-offs; a constant trade-off has no gap."""
+        """Return the frontier of the measured trade-offs, where constant trade-offs have no gap."""
         assert self.solution_ is not None
         none = Gap(0.0, 0.0, 0.0)
         constant = self.solution_.constant
@@ -364,7 +365,7 @@ class ParityEstimator(ParityModel, ABC):
 
     @abstractmethod
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        """Return y as numbers, or as codes of the classes, which are learned."""
+        """Return y as numbers, or learn the classes and return their codes."""
 
     @abstractmethod
     def _losses(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -374,7 +375,7 @@ class ParityEstimator(ParityModel, ABC):
     def _performance(
         self, sample: LabelledRows, scores: np.ndarray, solution: Solution
     ) -> dict[str, float]:
-        """Return performance by name."""
+        """Return performance measures, keyed by name."""
 
     # Fitting
 
@@ -383,7 +384,6 @@ class ParityEstimator(ParityModel, ABC):
         return limited_measure(self.aim, self.condition)
 
     def _family(self) -> Family:
-        """Return the family of the predictor."""
         if self.aim == "decision":
             return Decisions()
         if not is_classifier(self):
@@ -393,7 +393,7 @@ class ParityEstimator(ParityModel, ABC):
         return ClassScores() if len(self.classes_) > 2 else BinaryScores()
 
     def _learn_strata(self, X: Any, control_features: Any) -> np.ndarray | None:
-        """Learn the strata of the controls; return the stratum of each row."""
+        """Learn the strata of the controls, and return the stratum of each row."""
         self.strata_ = None
         if control_features is None:
             return None
@@ -411,19 +411,19 @@ class ParityEstimator(ParityModel, ABC):
         return codes
 
     def _controls(self, X: Any) -> Any:
-        """Return the controls, taken from the columns of a table."""
+        """Return the controls as columns of a table that contains them."""
         assert self.strata_ is not None
         frame = to_pandas(X)
         by_text = {str(name): frame[name] for name in frame.columns}
         return pd.DataFrame({one.name: by_text[one.name] for one in self.strata_.columns})
 
     def _strata_of(self, X: Any, control_features: Any) -> np.ndarray | None:
-        """Return the stratum of each new row, if people are compared within strata."""
+        """Return the stratum of each new row, or None if people are not compared within strata."""
         if self.strata_ is None:
             return None
         if control_features is None and not self._controls_among(X):
             raise ValueError(
-                f"this model compares people with the same {self.strata_.label}, which X lacks:"
+                f"this model compares people with the same {self.strata_.label}, which X lacks;"
                 f" pass control_features.{ROUTING}"
             )
         codes: np.ndarray = self.strata_.codes(
@@ -443,10 +443,11 @@ class ParityEstimator(ParityModel, ABC):
     ) -> np.ndarray:
         """Return the fold of each row.
 
-        Scores are means over folds, so any folds will do. For ranks and decisions, the gap of such
-        a mean differs from the measured gap. So the content of a row determines its fold, and new
-        rows are predicted by the models of the fold in which they would have been; with groups or
-        custom folds, by the models of the first fold.
+        If scores are limited, predictions are means over folds, so any folds can be used. For ranks
+        and decisions, the gap of such a mean would differ from the measured gap. Therefore, the
+        content of a row determines its fold, and a new row is predicted by the models of the fold
+        that it would have been in. With groups or custom folds, all new rows are predicted by the
+        models of the first fold.
         """
         self.folds_ = None
         if self.aim == "score" or groups is not None or not isinstance(cv, Integral):
@@ -466,8 +467,8 @@ class ParityEstimator(ParityModel, ABC):
         return self._folds(cv, X, classes, groups)
 
     def _warn_if_leaking(self, sample: LabelledRows, eta: np.ndarray) -> None:
-        """Warn if a frozen model is significantly better on a fold than its clone fitted on the
-        other folds.
+        """Warn if a frozen model is significantly better on a fold than a clone fitted on the other
+        folds.
         """
         model = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else None
         if model is None or is_prefit(model):
@@ -488,9 +489,9 @@ class ParityEstimator(ParityModel, ABC):
         gain = self._losses(again, y) - self._losses(eta[held_out], y)
         if gain.mean() > LEAK_ERRORS * gain.std() / np.sqrt(len(gain)):
             warn(
-                f"the frozen {type(model).__name__} predicts these rows better than its clone that"
-                " was fitted without them: it seems to have been trained on them. Fit on other"
-                " rows, or pass it without FrozenEstimator.",
+                f"the frozen {type(model).__name__} predicts these rows better than a clone that"
+                " was fitted without them, so it seems to have been trained on them. Fit on other"
+                " rows, or pass the model without FrozenEstimator.",
                 LeakingEstimatorWarning,
             )
 
@@ -499,7 +500,6 @@ class ParityEstimator(ParityModel, ABC):
     def _known_means(
         self, constraints: tuple[Constraint, ...], s: np.ndarray, eta: np.ndarray
     ) -> np.ndarray:
-        """Return m for rows with known S, (n, K)."""
         return np.column_stack([constraint.known_means(s, eta) for constraint in constraints])
 
     def _regressions(
@@ -509,8 +509,9 @@ class ParityEstimator(ParityModel, ABC):
         codes: np.ndarray | None = None,
         strata: np.ndarray | None = None,
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return η and m of rows from the models of each fold. Pass s if predictions use it, and
-        strata if the table doesn't contain the controls; to save time, pass the table's codes.
+        """Return η and m of rows from the models of each fold. Pass s if predictions use the
+        attributes, and strata if the table doesn't contain the controls. Passing the table's codes
+        saves time.
         """
         assert self.solution_ is not None
         predicted = self._predictions(X, s, self._classes, codes, strata)
@@ -525,7 +526,7 @@ class ParityEstimator(ParityModel, ABC):
 
     @property
     def _classes(self) -> list[Any]:
-        """The classes of y, None for numbers."""
+        """The classes of y, or None for numbers, in a list."""
         return [getattr(self, "classes_", None)]
 
     def _eta_and_means(self, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -539,8 +540,8 @@ class ParityEstimator(ParityModel, ABC):
 
     @limit_to_n_jobs
     def _scores(self, X: Any, sensitive_features: Any, control_features: Any) -> np.ndarray:
-        """Return the mean score of all folds' predictors or, for ranks and decisions, the score of
-        one fold's predictor.
+        """Return the mean score of the predictors of all folds or, for ranks and decisions, the
+        score of one fold's predictor.
         """
         check_is_fitted(self)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}

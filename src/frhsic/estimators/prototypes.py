@@ -6,17 +6,17 @@ about S.
     \qquad v_l = E[P(l | X)\, m(X)], \quad p_l = E\, P(l | X),
 
 where :math:`m_k(x) = E[\varphi_k(S) | x]`, and d is the loss from assigning a row to prototype l.
-The last sum is :math:`\sum_k \mathrm{Var}(E[\varphi_k(S) | Z])`, and it is 0 exactly when every
-head of Z is at parity in the span of :math:`\varphi`; with :math:`\tau = 0`, it must be 0. For
-fixed centers c and masses q, F is convex in P, and
+The last sum is :math:`\sum_k \mathrm{Var}(E[\varphi_k(S) | Z])`, which is 0 exactly when no head of
+Z has a gap in the span of :math:`\varphi`. For :math:`\tau = 0`, the sum is constrained to be 0.
+For fixed centers c and masses q, F is convex in P, and
 
 .. math:: \min_P F = -\min_\lambda G, \quad
     G = \varepsilon\, E \log \sum_l q_l e^{-a_l(X) / \varepsilon}, \quad
     a_l(x) = d(x, c_l) + \lambda_l \cdot m(x) - \tau \|\lambda_l\|^2 / 2,
 
 with :math:`P(l | x) \propto q_l e^{-a_l(x) / \varepsilon}`. G is a smooth, convex function of L × K
-variables. Setting q to p and each center to its mean also lowers F, and so does a smaller
-:math:`\varepsilon`, with which P becomes deterministic.
+variables. F is lowered further by setting q to p and each center to the mean of its rows, and by
+decreasing :math:`\varepsilon`, which makes P deterministic.
 """
 
 from __future__ import annotations
@@ -97,13 +97,15 @@ SEARCH = SearchSettings()
 
 @dataclass(frozen=True)
 class Probabilities:
-    r"""Columns with the probabilities of classes, :math:`d(x, c) = \mathrm{KL}(\eta(x) \| c)`."""
+    r"""Columns that contain the probabilities of classes, with :math:`d(x, c) = \mathrm{KL}(\eta(x)
+    \| c)`.
+    """
 
     start: int
     stop: int
 
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        """Return d of rows (n, T) and centers (L, T) as (L, n)."""
+        """Return d for rows with targets (n, T) and centers (L, T), of shape (L, n)."""
         eta = targets[:, self.start : self.stop]  # (n, C)
         columns = centers[:, self.start : self.stop]
         log_centers = np.log(np.maximum(columns, SEARCH.least_probability))  # (L, C)
@@ -112,15 +114,15 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class Numbers:
-    r"""Columns with predicted numbers divided by their standard deviation, :math:`d(x, c) = \|x -
-    c\|^2`.
+    r"""Columns that contain predicted numbers divided by their standard deviation, with :math:`d(x,
+    c) = \|x - c\|^2`.
     """
 
     start: int
     stop: int
 
     def distances(self, targets: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        """Return d of rows (n, T) and centers (L, T) as (L, n)."""
+        """Return d for rows with targets (n, T) and centers (L, T), of shape (L, n)."""
         x = targets[:, self.start : self.stop]
         return np.asarray(cdist(centers[:, self.start : self.stop], x, "sqeuclidean"))
 
@@ -131,7 +133,7 @@ Kind = Probabilities | Numbers
 
 @dataclass(frozen=True, eq=False)
 class SolverRows:
-    """Rows used to solve: targets (n, T), means m (n, K) and weights (n,), which sum to 1."""
+    """Rows used to solve: targets (n, T), means m (n, K), and weights (n,) that sum to 1."""
 
     targets: np.ndarray
     means: np.ndarray
@@ -149,8 +151,9 @@ class DistinctRows:
     Attributes
     ----------
     rows
-        One row for each distinct x: the mean of its duplicates, and their total weight. Targets and
-        means of duplicates may differ, because each comes from models that were not fitted on it.
+        One row for each distinct x, with the mean and the total weight of its duplicates. Targets
+        and means of duplicates may differ, because each duplicate is predicted by models that were
+        not fitted on it.
     keys
         The key of each distinct x, in increasing order.
     repeated
@@ -163,7 +166,7 @@ class DistinctRows:
 
     @classmethod
     def from_keys(cls, rows: SolverRows, keys: np.ndarray) -> DistinctRows:
-        """Merge rows with the same key, (n,), which identifies x."""
+        """Merge the rows that have the same key, (n,). Keys identify x."""
         distinct, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
         shares = rows.weights / rows.weights.sum()
         weights = np.bincount(place, shares)
@@ -177,8 +180,8 @@ class DistinctRows:
 def look_up(
     keys: np.ndarray, known: np.ndarray, values: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
-    """Look up keys in the sorted array `known` and return their values, or those of `otherwise` for
-    missing keys.
+    """Look up keys in the sorted array `known`, and return their values. Keys that are not found
+    get the values in `otherwise`.
 
     Examples
     --------
@@ -193,26 +196,26 @@ def look_up(
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:
-    """Prototypes, and what determines their probabilities for a row.
+    """Prototypes, and the parameters that determine their probabilities for a row.
 
     Attributes
     ----------
     kinds
         Types of the target columns.
     origin
-        Mean of m over the rows used to solve, (K,); it is subtracted because φ(S) has mean 0.
+        Mean of m over the rows used to solve, (K,), which is subtracted because φ(S) has mean 0.
     centers
-        c, (L, T).
+        The centers c, (L, T).
     mass
-        q, (L,).
+        The masses q, (L,).
     multipliers
-        λ, (L, K).
+        The multipliers λ, (L, K).
     epsilon
-        ε.
+        The weight ε of the KL term.
     tolerance
-        τ = 1/μ.
+        The tolerance τ = 1/μ.
     objective
-        The minimum of F for these centers and masses.
+        The minimum of F for the centers and masses.
     """
 
     kinds: tuple[Kind, ...]
@@ -225,11 +228,11 @@ class Prototypes:
     objective: float = np.inf
 
     def distances(self, targets: np.ndarray) -> np.ndarray:
-        """Return d for each prototype and row, (L, n)."""
+        """Return d for each prototype and each row, (L, n)."""
         return np.asarray(sum(kind.distances(targets, self.centers) for kind in self.kinds))
 
     def costs(self, distances: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return a = d + λ·m − τ‖λ‖²/2 for each prototype and row, (L, n)."""
+        """Return a = d + λ·m − τ‖λ‖²/2 for each prototype and each row, (L, n)."""
         constant = self.multipliers @ self.origin
         constant = constant + self.tolerance / 2 * (self.multipliers**2).sum(axis=1)
         costs = self.multipliers @ means.T
@@ -255,14 +258,14 @@ class Prototypes:
         return P, top + np.log(total)
 
     def probabilities(self, targets: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return P(l | x) for rows with targets (n, T) and means (n, K); (L, n)."""
+        """Return P(l | x), (L, n), for rows with targets (n, T) and means (n, K)."""
         return self.choice(self.distances(targets), means)[0]
 
 
 def initial_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, count: int) -> Prototypes:
-    """Return the starting prototypes, for at most `count` cells of the targets. The cell with the
-    largest sum of squares is repeatedly split at its mean along the column that contributes most to
-    it (Su and Dy, 2007). The order of the rows doesn't matter.
+    """Return the starting prototypes, one for each of at most `count` cells of the targets. The
+    cell with the largest sum of squares is repeatedly split at the mean of the column that
+    contributes most to this sum (Su and Dy, 2007). The order of the rows doesn't matter.
     """
     cell = np.zeros(len(rows.weights), dtype=np.int64)
     while True:
@@ -290,8 +293,8 @@ def solve_path(
     tolerances: Iterable[float],
     precision: float = SEARCH.exact,
 ) -> list[Prototypes]:
-    """Return the solution for each τ, from the largest to the smallest; each solution starts from
-    the previous one.
+    """Return the solutions for all τ, in decreasing order of τ. Each solution starts from the
+    previous one.
     """
     solutions = []
     for tolerance in tolerances:
@@ -302,12 +305,13 @@ def solve_path(
 
 
 def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
-    """Return a number of prototypes, at most `most`: the smallest of 4, 8, 16 and so on for which
-    doubling would lower E d at parity by no more than the share `worth` of E d with one prototype.
+    """Return a number of prototypes that is at most `most`: the smallest of 4, 8, 16 and so on for
+    which doubling the number would lower E d at parity by at most the share `worth` of E d with one
+    prototype.
 
-    Each doubling gains about a quarter as much as the previous one, as in any quantization along a
-    line. With more directions it gains more, and the search continues as long as the gain is large
-    enough.
+    For targets along a line, each doubling lowers E d by about a quarter as much as the previous
+    doubling, as in any quantization. For more directions, it lowers E d more, and the search
+    continues as long as the gain is large enough.
     """
 
     def lost(count: int) -> float:
@@ -334,7 +338,7 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
 def solve_prototypes(
     start: Prototypes, rows: SolverRows, tolerance: float, precision: float = SEARCH.exact
 ) -> Prototypes:
-    """Minimize F from a starting point: alternate between descent and halving ε until the
+    """Minimize F from a starting point, alternating between descent and halving ε until the
     assignment is nearly deterministic.
     """
     # if assignments are certain, a prototype with fewer than K + 1 rows can't have a mean m of 0
@@ -364,7 +368,7 @@ def solve_prototypes(
 
 
 def with_centers(prototypes: Prototypes, rows: SolverRows, least: float) -> Prototypes:
-    """Set q to p and each center to its mean; drop prototypes whose mass is too small."""
+    """Set q to p and each center to the mean of its rows. Drop prototypes with too small a mass."""
     joint = prototypes.probabilities(rows.targets, rows.means) * rows.weights  # (L, n)
     mass = joint.sum(axis=1)
     kept = mass >= min(least, mass.max())
@@ -387,12 +391,13 @@ def dual(
 
 
 def with_multipliers(prototypes: Prototypes, rows: SolverRows, precision: float) -> Prototypes:
-    r"""Minimize G over λ with damped Newton steps; if that fails, F is infinite.
+    r"""Minimize G over λ with damped Newton steps. If the minimization does not converge, set the
+    objective to infinity.
 
-    The search is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where :math:`R_l R_l^\top`
-    is the inverse of the block :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l I` of the
-    Hessian at the start. A Hessian costs as much as several gradients, so it is reused as long as
-    each step halves the gradient.
+    The minimization is over u with :math:`\lambda_l = \lambda_l^0 + R_l u_l`, where :math:`R_l
+    R_l^\top` is the inverse of the block :math:`E[P_l (1 - P_l) m m^\top] / \varepsilon + \tau p_l
+    I` of the Hessian at the start. A Hessian is as expensive as several gradients, so it is reused
+    as long as each step halves the gradient.
     """
     distances = prototypes.distances(rows.targets)
     shape = prototypes.multipliers.shape
@@ -468,7 +473,7 @@ def hessian(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> 
 
 
 def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverRows) -> np.ndarray:
-    """Return the approximate Hessian of G with respect to each λ_l alone, (L, K, K)."""
+    """Return an approximate Hessian of G with respect to each λ_l alone, (L, K, K)."""
     P = prototypes.choice(distances, rows.means)[0]
     means = (rows.means - prototypes.origin).T  # (K, n)
     products = means[:, None] * means * (rows.weights / prototypes.epsilon)  # (K, K, n)
@@ -478,22 +483,24 @@ def _hessian_blocks(prototypes: Prototypes, distances: np.ndarray, rows: SolverR
 
 
 def _inverse_root(blocks: np.ndarray) -> np.ndarray:
-    """Return R, where R Rᵀ is the inverse of each symmetric block, (L, K, K)."""
+    """Return R such that R Rᵀ is the inverse of each symmetric block, (L, K, K)."""
     values, vectors = np.linalg.eigh(blocks)
     least = SEARCH.rounding * (1 + values[:, -1:])
     return np.asarray(vectors / np.sqrt(np.maximum(values, least))[:, None, :])
 
 
 def assign_rows(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -> np.ndarray:
-    r"""Assign a prototype to each distinct row, (n,): first the one with the smallest a; then rows
-    that are `movable`, (n,), are moved if that lowers F. Without its term in ε, F is, for every λ,
+    r"""Assign a prototype to each distinct row, (n,): first the prototype with the smallest a; then
+    rows that are `movable`, (n,), are moved if this lowers F. For every λ, F without the term in ε
+    is
 
     .. math:: E\, a_Z(X) + \frac{1}{2 \tau} \sum_l \frac{\|r_l\|^2}{p_l},
         \qquad r_l = E[1\{Z = l\} (m(X) - \tau \lambda_l)].
 
-    The initial assignment has the smallest E a, so moves must lower the sum, which equals the sum
-    of :math:`\|v_l\|^2 / p_l` if τ = 0. Its factor increases to 1/2τ in stages, with a lower bound
-    on τ, so that the cheapest moves come first. The order of the rows doesn't matter, up to ties.
+    The initial assignment has the smallest E a, so moves must lower the second term. Its sum equals
+    the sum of :math:`\|v_l\|^2 / p_l` if τ = 0. The factor of the sum increases to 1/2τ in stages,
+    with a lower bound on τ, so that the cheapest moves come first. The order of the rows doesn't
+    matter, except for ties.
     """
     costs = prototypes.costs(prototypes.distances(rows.targets), rows.means)
     if not movable.any():
@@ -522,11 +529,11 @@ class Moves:
     weights
         Weights of the rows, (n,).
     means
-        The rows' means m, (n, K).
+        Means m of the rows, (n, K).
     shifts
-        τλ, (L, K).
+        The shifts τλ, (L, K).
     costs
-        a, (L, n).
+        The costs a, (L, n).
     movable
         Indices of the rows that may move.
     """
@@ -545,7 +552,7 @@ class Moves:
         self.slack = SEARCH.rounding * float(np.ptp(self.costs, axis=0) @ self.weights)
 
     def sweep(self, factor: float) -> bool:
-        """Move rows, starting with the largest gains; return whether any row was moved."""
+        """Move rows in decreasing order of gain, and return whether any row was moved."""
         gains = -self.changes(self.movable, factor).min(axis=0)
         candidates = np.flatnonzero(gains > self.slack)
         # gains that differ only by rounding are treated as equal and keep the order of the rows
@@ -554,7 +561,9 @@ class Moves:
         return any(moved)
 
     def move(self, row: int, factor: float) -> bool:
-        """Move a row to the prototype that lowers the objective most; return False if none does."""
+        """Move a row to the prototype that lowers the objective most. Return False if no prototype
+        does.
+        """
         gains = -self.changes(np.array([row]), factor)[:, 0]
         place = _first_largest(gains)
         if gains[place] <= self.slack:
@@ -567,8 +576,8 @@ class Moves:
         return True
 
     def changes(self, some: np.ndarray, factor: float) -> np.ndarray:
-        """Return the change in the objective from moving each of the given rows alone, to each
-        prototype, (L, rows).
+        """Return the change in the objective, (L, rows), if only one of the given rows is moved to
+        a prototype.
         """
         weights = self.weights[some]
         means = self.means[some]
@@ -596,7 +605,7 @@ def _dependence(mass: np.ndarray, squares: np.ndarray) -> np.ndarray:
 
 
 def _first_largest(values: np.ndarray) -> int:
-    """Return the first index of the largest value, treating values that differ only by rounding as
-    equal.
+    """Return the index of the first of the largest values, where values that differ only by
+    rounding are treated as equal.
     """
     return int(np.flatnonzero(values >= values.max() - SEARCH.rounding * np.abs(values).max())[0])

@@ -1,5 +1,5 @@
-"""What the engine predicts from a table: labels and numbers, and the columns to which regressions
-are fitted.
+"""Targets of the engine: the labels and numbers that it predicts from a table, and the columns to
+which regressions are fitted.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from scipy.special import logit, logsumexp
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """What is predicted from a table.
+    """Labels or numbers that are predicted from a table.
 
     Attributes
     ----------
     values
         Labels, (n,), or numbers, (n, K).
     classes
-        The sorted labels; None for numbers.
+        The sorted labels, or None for numbers.
     known
-        Which rows have values, (n,); None if all have.
+        Mask of the rows that have values, (n,), or None if all rows do.
     reduced
         Whether only the :func:`~frhsic.estimators.basis.predictable_directions` of the numbers are
         modeled.
@@ -42,8 +42,8 @@ class Response:
 @dataclass(frozen=True, eq=False)
 class FitTarget:
     """How a response, given by its index in the fit, is modeled: by its labels, or by its numbers
-    after subtracting `centers`, dividing by `scales`, (K,), and combining them along `directions`,
-    (K, R).
+    after `centers` are subtracted, the differences are divided by `scales`, (K,), and the results
+    are combined along `directions`, (K, R).
     """
 
     place: int
@@ -61,7 +61,9 @@ class FitTarget:
 
     @property
     def outputs(self) -> int:
-        """Number of margins: one for two classes, one per class for more, or one per number."""
+        """Number of margins: one for two classes, one per class for more classes, or one per
+        number.
+        """
         if self.classes is None:
             return int(self.directions.shape[1])
         count = len(self.classes)
@@ -74,21 +76,21 @@ class FitTarget:
         return np.asarray((values - self.centers) / self.scales @ self.directions)
 
     def columns(self, values: np.ndarray) -> np.ndarray:
-        """Return the targets of least squares, (n, outputs): indicators, or the numbers."""
+        """Return the targets for least squares, (n, outputs): class indicators, or the numbers."""
         labels = self.labels(values)
         if self.classes is None:
             return labels
         return np.asarray(np.eye(len(self.classes))[labels][:, -self.outputs :])
 
     def along(self, directions: np.ndarray) -> FitTarget:
-        """Return a target with linear combinations of the numbers."""
+        """Return a target for linear combinations of the numbers."""
         return replace(self, directions=self.directions @ directions)
 
 
 @dataclass(frozen=True, eq=False)
 class TargetColumn:
-    """One column to predict: class codes or numbers, (n,), the index of its target, the number of
-    classes (0 for numbers), and the offset and scale of numbers.
+    """One column to predict: its class codes or numbers, (n,), the target that it belongs to, the
+    number of classes (0 for numbers), and the offset and scale of the numbers.
     """
 
     response: Response
@@ -100,7 +102,7 @@ class TargetColumn:
 
     @property
     def outputs(self) -> int:
-        """Number of margins: one, or one per class for more than two classes."""
+        """Number of margins: one, or one per class if there are more than two classes."""
         return self.classes if self.classes > 2 else 1
 
     @property
@@ -109,7 +111,7 @@ class TargetColumn:
         return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
 
     def constants(self, fold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the margins of a constant fitted without each fold, (folds, outputs)."""
+        """Return the margins of constant predictions fitted without each fold, (folds, outputs)."""
         trains = (fold != np.arange(fold.max() + 1)[:, None]) * weights
         trains = trains / trains.sum(axis=1, keepdims=True)
         if not self.classes:
@@ -119,7 +121,7 @@ class TargetColumn:
         return np.asarray(logit(rates) if self.classes == 2 else np.log(rates))
 
     def losses(self, margins: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the loss of margins (n, outputs) of some rows."""
+        """Return the losses of margins (n, outputs) for the given rows."""
         values = self.values[rows]
         if not self.classes:
             return np.asarray((margins[:, 0] - values) ** 2)

@@ -1,4 +1,4 @@
-"""Coefficients of the closed form for every trade-off and fold, and the resulting scores."""
+"""Coefficients of the closed form for each trade-off and fold, and the resulting scores."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Solution:
     constraints
         The gaps that are limited.
     parameters
-        The coefficients of each trade-off and fold, (G, J, P): those of the columns of m and, for
-        each stratum except the last, the deviations of its coefficients from these.
+        Coefficients of each trade-off and fold, (G, J, P): those of the columns of m and, for each
+        stratum except the last, how much the stratum's coefficients differ from these.
     units
         Units of scores.
     centers
-        Means of m in each stratum, divided by the mean probability of its condition, (S, K); the
-        last stratum contains the rows whose values have no stratum of their own. Without controls,
-        zeros, (1, K).
+        Means of m in each stratum, divided by the mean probability of the condition, (S, K). The
+        last stratum contains the rows whose control values have no stratum of their own. Without
+        controls, the centers are zeros, (1, K).
     """
 
     family: Family
@@ -72,8 +72,9 @@ class Solution:
         means: np.ndarray,
         limits: Mapping[str, tuple[Limit, ...]],
     ) -> Self:
-        """Find the coefficients of every trade-off, leaving out each fold in turn; limits are keyed
-        by attribute. If only some attributes have limits, gaps by the others are not constrained.
+        """Compute the coefficients of every trade-off, leaving out each fold in turn. Limits are
+        keyed by attribute. If only some attributes have limits, the gaps for all other attributes
+        are not constrained.
         """
         units = Units.of(sample, eta, family.decides)
         strata = sample.n_strata
@@ -114,7 +115,8 @@ class Solution:
         self, eta: np.ndarray, means: np.ndarray, strata: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the base scores and the columns of rows: m minus its mean in the stratum, once for
-        all strata and once for each stratum except the last, with zeros for rows in other strata.
+        all strata and once for each stratum except the last, where the rows in other strata are
+        zero.
         """
         if strata is None:
             return self.family.inputs(eta, means, self.units)
@@ -124,8 +126,8 @@ class Solution:
         return base, np.column_stack([columns, *levels])
 
     def _chances(self, eta: np.ndarray) -> np.ndarray:
-        """Return the probability of the condition of each column of m, divided by its overall rate,
-        (n, K).
+        """Return, for each column of m, the probability of its condition divided by the condition's
+        overall rate, (n, K).
         """
         widths = [one.basis.values.shape[1] for one in self.constraints]
         chances = np.column_stack([one.chance(eta) for one in self.constraints])
@@ -133,7 +135,7 @@ class Solution:
 
     def _centers(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return the means of m in each stratum, divided by the mean probabilities of the
-        conditions, so that constants have no gap; a stratum without rows gets the means of all
+        conditions, so that constants have no gap. A stratum without rows gets the means over all
         rows.
         """
         centers = np.zeros_like(self.centers)
@@ -146,8 +148,8 @@ class Solution:
         return centers
 
     def losses_and_gaps(self, task: SolverTask, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each trade-off, the out-of-fold loss and the largest gap after dividing by
-        its scale.
+        """Return, for each trade-off, the out-of-fold loss and the largest gap, where each gap is
+        divided by its scale.
         """
         family, curves = self.family, task.curves
         assert isinstance(family, SmoothFamily)
@@ -167,27 +169,30 @@ class Solution:
 
     @property
     def constant(self) -> np.ndarray:
-        """Mask of the trade-offs that make the same decision for everybody; always false for
-        scores, which keep some spread.
+        """Mask of the trade-offs that make the same decision for everybody. It is always false for
+        scores, which always vary.
         """
         rule = self.parameters[..., self.parameters.shape[-1] // 2 :]
         same = ~rule[..., 1:].any(axis=(1, 2))
         return np.asarray(same & self.family.decides)
 
     def interpolated(self) -> Self:
-        """Return the trade-offs, with interpolated ones between neighbors."""
+        """Return a solution with additional trade-offs, interpolated between neighbors."""
         last = len(self.parameters) - 1
         line = make_interp_spline(np.arange(last + 1), self.parameters, k=1)
         return replace(self, parameters=line(np.linspace(0, last, BETWEEN * last + 1)))
 
     def ended(self, task: SolverTask, fold: np.ndarray) -> Self:
-        """Return the trade-offs up to the one with the highest out-of-fold ratio of gain (over a
-        constant) to gap, and the endpoint of the path from there to the constant; both are the same
-        for all folds. A mixture that gives the score the weight w, and a constant the rest, has w
-        times the gap and at least w times the gain, so the omitted trade-offs are worse than
-        mixtures. For scores, the path ends at a tenth of the gap. A mixture doesn't change ranks,
-        so trade-offs for ranks end at the smallest gap. Decisions can't be mixed: all trade-offs
-        are kept, and the last makes the same decision for everybody, which has no gap.
+        """Return a solution with an end for its path of trade-offs, which is the same for all
+        folds.
+
+        For scores, the path follows the trade-offs up to the one with the highest out-of-fold ratio
+        of gain (over a constant) to gap, and from there leads towards the constant. A mixture that
+        weights a score by w, and a constant by 1 − w, has w times the gap and at least w times the
+        gain, so the omitted trade-offs are worse than mixtures. The path ends at a tenth of the
+        gap. A mixture doesn't change ranks, so trade-offs for ranks end at the smallest gap.
+        Decisions can't be mixed: all trade-offs are kept, and the last one makes the same decision
+        for everybody, which has no gap.
         """
         family = self.family
         constant = family.constant(task)
@@ -210,15 +215,17 @@ class Solution:
         return replace(self, parameters=np.append(kept, end[None], axis=0))
 
     def _ridge(self, sample: LabelledRows, eta: np.ndarray, means: np.ndarray) -> np.ndarray:
-        r"""Return the penalty weight of each squared coefficient while solving, :math:`r_k = v_k K
-        J / (J - 1)^2 n` times the curvature of the loss, and, for a rank family, times the mean
-        square of the rank from below and above. The rows contain the errors of :math:`\sum_k c_k
-        m_k` for the models of J - 1 folds, but the coefficients are used with another model. If
-        that model has p degrees of freedom, its errors have the variance :math:`|c|^2 v p J / (J -
-        1) n`, where v is the variance of :math:`\varphi_k(S)` about :math:`m_k`, with 0 for the
-        functions of rows without S. The rows determine p (J - 1) directions of these errors, so for
-        K functions a share of about K / p (J - 1) is unknown. The deviations of a stratum's
-        coefficients are also penalized by the curvature of the loss in :data:`COMMON_ROWS` rows.
+        r"""Return the penalty weight of each squared coefficient while solving: :math:`r_k = v_k K
+        J / (J - 1)^2 n` times the curvature of the loss and, for a rank family, times the mean
+        square of the rank counted from above and from below.
+
+        The rows contain the errors of :math:`\sum_k c_k m_k` for the models of J - 1 folds, but the
+        coefficients are used with another model. If that model has p degrees of freedom, its errors
+        have the variance :math:`|c|^2 v p J / (J - 1) n`, where v is the variance of
+        :math:`\varphi_k(S)` about :math:`m_k`, and the functions are 0 for rows without S. The rows
+        determine p (J - 1) directions of these errors, so a share of about K / p (J - 1) is unknown
+        for K functions. How much the coefficients of a stratum differ from those of all strata is
+        also penalized, by the curvature of the loss in :data:`COMMON_ROWS` rows.
         """
         mass = sample.mass / sample.mass.sum()
         targets = np.column_stack([one.targets(sample.s, sample.y) for one in self.constraints])
@@ -239,9 +246,10 @@ class Solution:
     def _gap_units(
         self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
-        """Return the divisor of the gap by each attribute while solving: its limit or its size,
-        relative to the smallest of these. Gaps in scores are used in place of gaps in ranks, which
-        matters only if the limits of several attributes mix numbers and shares.
+        """Return the divisor of the gap for each attribute while solving: the limit or the size of
+        the gap, relative to the smallest of these numbers. Gaps in scores are used in place of gaps
+        in ranks, which matters only if some attributes have numbers as limits and others have
+        shares.
         """
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:
@@ -273,8 +281,8 @@ class Solution:
         means: np.ndarray,
         strata: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Return the scores of rows at a trade-off, from the coefficients of one fold, in the unit
-        of y; a decision is positive if its score exceeds the threshold.
+        """Return the scores of rows at a trade-off, in the unit of y, from the coefficients of one
+        fold. A decision is positive if its score exceeds the threshold.
         """
         inputs = self.inputs(eta, means, strata)
         outputs = self.family.outputs(self.parameters[place, fold], *inputs)

@@ -4,19 +4,19 @@ Over all functions f of x, the smallest loss at a given gap has a closed form,
 
 .. math:: \partial \ell(f(x), \eta(x)) = -m_c(x), \qquad m_c(x) = \sum_k c_k m_k(x),
 
-with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). Here the
-few numbers c are found by BFGS, for each :math:`\mu` of a grid, on rows with out-of-fold
+with :math:`\eta(x) = E[Y | x]` and :math:`m_k(x) = E[\varphi_k(S) | x]` (docs/theory.md). This
+module computes the few numbers c by BFGS, for each :math:`\mu` in a grid, on rows with out-of-fold
 :math:`\eta` and :math:`m`:
 
 .. math:: \min_{a, b, c} \; \frac1n \sum_i \ell(f(x_i), y_i) + \sum_k r_k c_k^2 + \frac\mu2 \,
     \Bigl\| \bigl( N_j(f) / t_j \bigr)_j \Bigr\|_4^2,
     \qquad N_j = \sum_v p_v \bigl( \sqrt{g_j(v)^2 + \varepsilon^2} - \varepsilon \bigr).
 
-The square has the same solutions as the norm and spreads them evenly. The curve :math:`g_j(v) =
-\sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute is the gap, projected on
-its functions. The :math:`t_j` are in proportion to the limits of the attributes
-(`GapCurves.scales`), scaled so that the largest :math:`N_j(\eta) / t_j` is 1; r is a ridge
-(`Solution._ridge`); a and b recalibrate :math:`\eta`.
+The squared norm has the same solutions as the norm, but they are spread evenly over :math:`\mu`.
+The curve :math:`g_j(v) = \sum_k \hat E[f \varphi_k(S)] \varphi_k(v)` on the nodes v of an attribute
+is the gap curve, projected onto the functions of the attribute. The :math:`t_j` are proportional to
+the limits of the attributes (`GapCurves.scales`), and scaled so that the largest :math:`N_j(\eta) /
+t_j` is 1. The ridge is r (`Solution._ridge`), and a and b recalibrate :math:`\eta`.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ NORM_POWER = 4.0
 
 
 def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
-    """Return the parameters for each trade-off, (G, P): η recalibrated, then each one starting from
-    the one before.
+    """Return the parameters for each trade-off, (G, P). The first trade-off is the recalibrated η,
+    and each of the following solutions starts from the previous one.
     """
     first = family.first(task)
     curves = task.curves
@@ -93,8 +93,8 @@ def solve(family: SmoothFamily, task: SolverTask) -> np.ndarray:
         precision: float = ROUGH_SLOPE,
         free: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the scaled parameters after minimizing over the first `free`, with the others
-        fixed, and the inverse of the curvature there.
+        """Minimize over the first `free` parameters, with all others fixed. Return the scaled
+        parameters, and the inverse of the curvature at the minimum.
         """
         smoothness = max(SMOOTHNESS * target, LEAST_SMOOTHNESS) * gaps
 
@@ -146,11 +146,13 @@ def minimum(
     precision: float,
     inverse: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return a local minimum of a smooth function that returns value and gradient, and the inverse
-    of the curvature there, by BFGS; that of a similar function saves steps.
+    """Return a local minimum of a smooth function that returns its value and gradient, and the
+    inverse of the curvature at this minimum, by BFGS. Starting from the inverse for a similar
+    function saves steps.
 
-    Near a minimum the decrease of the value drowns in rounding before the gradient does. So a step
-    may raise the value by as much as rounding does, and only the gradient ends the search.
+    Near a minimum, decreases in the value become smaller than rounding errors earlier than the
+    gradient does. A step may therefore increase the value by as much as a rounding error, and only
+    the gradient ends the search.
     """
     at = start
     value, slope = objective(at)
@@ -189,7 +191,9 @@ def minimum(
 def updated_inverse(
     inverse: np.ndarray | None, move: np.ndarray, change: np.ndarray
 ) -> np.ndarray | None:
-    """Return an inverse of the curvature by which a change of the gradient leads to a move."""
+    """Return an update of the inverse curvature that maps a change in the gradient to the
+    corresponding move.
+    """
     product = float(move @ change)
     if product <= 1e-12 * np.linalg.norm(move) * np.linalg.norm(change):
         return inverse
@@ -204,8 +208,8 @@ def updated_inverse(
 def gap_norm(
     curves: GapCurves, sums: np.ndarray, smoothness: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return the norm of sums (K, c) over all curves, each smoothed and divided by its scale, and
-    its gradient.
+    """Return the norm over all curves for sums (K, c), where each gap is smoothed and divided by
+    its scale, and the gradient of this norm.
     """
     curve = curves.values @ sums
     epsilon = (curves.own @ smoothness)[:, None]

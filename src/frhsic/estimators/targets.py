@@ -1,4 +1,6 @@
-"""Columns that a representation should predict: labels or numbers, and their predictions."""
+"""Columns that a representation should predict: labels or numbers, and the predictions of these
+columns.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ class KeptTarget:
     Attributes
     ----------
     name
-        Its name, or "target".
+        Name of the column, or "target".
     classes
-        The sorted labels; None for numbers.
+        The sorted labels, or None for numbers.
     scale
-        Standard deviation of numbers, the unit of d; 1 for classes.
+        Standard deviation of numbers, which is the unit of d, or 1 for classes.
     """
 
     name: str
@@ -37,7 +39,7 @@ class KeptTarget:
 
     @classmethod
     def from_column(cls, name: str, values: np.ndarray, weights: np.ndarray | None) -> KeptTarget:
-        """Learn the type of a column; integers with more than 20 distinct values are treated as
+        """Learn the type of a column. Integers with more than 20 distinct values are treated as
         numbers.
         """
         kind = type_of_target(values, input_name="y", raise_unknown=True)
@@ -52,7 +54,7 @@ class KeptTarget:
 
     @property
     def width(self) -> int:
-        """Number of columns of the predicted target."""
+        """Number of columns in the predictions of this target."""
         return 1 if self.classes is None else len(self.classes)
 
     def outcome(self, values: np.ndarray) -> Response:
@@ -62,8 +64,8 @@ class KeptTarget:
         return Response(values, self.classes)
 
     def coordinates(self, columns: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the coordinates by name, from the predicted columns, (L, C): means of numbers, or
-        probabilities of classes (for two classes, only the second).
+        """Return coordinates, keyed by name, from the predicted columns, (L, C): the means of
+        numbers or the probabilities of classes (for two classes, only the second).
         """
         if self.classes is None:
             return {self.name: columns[:, 0] * self.scale}
@@ -74,7 +76,7 @@ class KeptTarget:
     def performance(
         self, columns: np.ndarray, y: np.ndarray, weights: np.ndarray
     ) -> dict[str, Any]:
-        """Return performance by name, using the coordinates themselves as predictions."""
+        """Return performance measures, keyed by name, with the coordinates as predictions."""
         if self.classes is None:
             squares = (columns[:, 0] * self.scale - y.astype(np.float64)) ** 2
             return {"squared_error": float(np.average(squares, weights=weights))}
@@ -89,8 +91,9 @@ class KeptTarget:
 def split_targets(
     targets: Sequence[KeptTarget], values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split the predictions of regressions into the columns of all targets, (n, T), which are
-    scaled numbers and the probabilities of each class, and the remaining columns.
+    """Split the predictions of regressions into the columns of all targets, (n, T), and the
+    remaining columns. The columns of targets are scaled numbers and the probabilities of each
+    class.
     """
     columns = []
     for target in targets:
@@ -102,7 +105,7 @@ def split_targets(
 
 
 def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
-    """Return the type of distance for each group of predicted columns, target by target."""
+    """Return the type of distance for the predicted columns of each target."""
     stops = np.cumsum([target.width for target in targets]).tolist()
     return tuple(
         Numbers(stop - 1, stop)
@@ -113,7 +116,7 @@ def target_kinds(targets: Sequence[KeptTarget]) -> tuple[Kind, ...]:
 
 
 def named_coordinates(targets: Sequence[KeptTarget], centers: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the coordinates of prototypes by name from all predicted columns, (L, T)."""
+    """Return the coordinates of prototypes, keyed by name, from all predicted columns, (L, T)."""
     coordinates: dict[str, np.ndarray] = {}
     for target, kind in zip(targets, target_kinds(targets)):
         coordinates |= target.coordinates(centers[:, kind.start : kind.stop])
@@ -149,7 +152,7 @@ def log_losses(chances: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
-    """Return the columns of y by name."""
+    """Return the columns of y, keyed by name."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. Pass"
@@ -159,7 +162,7 @@ def target_columns(estimator: Any, y: Any) -> dict[str, np.ndarray]:
     if is_frame(y):
         frame = to_pandas(y, "y")
         if not len(frame.columns):
-            raise ValueError("y has no columns; pass the columns that Z should keep.")
+            raise ValueError("y has no columns; pass the columns that Z should predict.")
         return {str(name): target_column(estimator, frame[name]) for name in frame}
     columns = np.asarray(y)
     if columns.ndim == 2 and columns.shape[1] > 1:

@@ -178,7 +178,7 @@ def decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
 
 def decision_sentence(report: Report) -> str:
     """Return a sentence that says why no rates of decisions are shown, or which unusual threshold
-    the decisions have and whether the model's own is different.
+    the decisions use and whether the model's own is different.
     """
     subject = report.audit.subject
     if hidden := hidden_rates(report):

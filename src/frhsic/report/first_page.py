@@ -529,8 +529,8 @@ def _class_noun(audit: Audit, label: str) -> str:
 
 
 def limits_sentence(judged: Sequence[LimitCheck]) -> str:
-    """Return a sentence with how many limits are met and missed, if there are several numbers; of
-    targets, which are reached by estimates, each has only its own sentence.
+    """Return a sentence on how many limits are met and missed, if several limits are numbers;
+    targets, which apply to estimates, only have their own sentences.
     """
     counts = Counter(WORDS["states"][verdict_phrase(check)] for check in judged)
     count = len(judged)

@@ -94,7 +94,7 @@ class TradeOff:
         Names of the controls, if gaps are measured among people with the same controls; else None.
     classes
         With several classes, the gap of each class by each attribute on the report's rows. All
-        other gaps here are then the largest over all classes.
+        other gaps of this object are then the largest over all classes.
     class_rates
         With several classes, the mean probability, share and decisions of each class on the same
         rows.

@@ -43,7 +43,7 @@ def render(report: Report | Audit) -> str:
         report = Report(report)
     if not isinstance(report, Report):
         raise TypeError(
-            f"report is {type(report).__name__}; pass what frhsic.audit or trained_report returned."
+            f"report is {type(report).__name__}; pass the result of frhsic.audit or trained_report."
         )
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in SCRIPTS)

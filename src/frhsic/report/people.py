@@ -274,8 +274,8 @@ def overall_error(audit: Audit) -> float | None:
 
 
 def _overall_sentence(report: Report, s: str) -> str:
-    """Return a sentence with the mean score and the mean outcome, if their difference is
-    significant; else empty.
+    """Return a sentence with the mean score and the mean outcome; empty unless their difference is
+    significant.
     """
     audit = report.audit
     error = overall_error(audit)

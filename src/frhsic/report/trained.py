@@ -59,10 +59,10 @@ def trained_report(
     context: Context | None = None,
 ) -> Report:
     r"""Report on a classifier or regressor fitted with a limit. With several classes, the limit
-    applies to each, so the verdict is about the largest of their gaps; the audits are about the
-    most frequent class, and `tradeoff` contains the gaps, means and decisions of all classes. The
-    trade-offs are those of ``model.frontier_``, with the performance measure that corresponds to
-    the aim. The audits of ``model.at(None)`` and of the model use the given rows. They audit
+    applies to each class, so the verdict is about the largest of their gaps; the audits are about
+    the most frequent class, and `tradeoff` contains the gaps, means and decisions of all classes.
+    The trade-offs are those of ``model.frontier_``, with the performance measure that corresponds
+    to the aim. The audits of ``model.at(None)`` and of the model use the given rows. They audit
     scores, or decisions for the aim "decision".
 
     Parameters
@@ -105,6 +105,7 @@ def trained_report(
     if model.frontier_ is None or model.choice_ is None:
         raise ValueError(
             "the model was fitted without sensitive_features, so there is no trade-off to report."
+            " Pass them to fit."
         )
     labels = getattr(model, "classes_", None)
     shown = 1

@@ -39,7 +39,7 @@ WORDS = tomllib.loads(
     resources.files("frhsic.report").joinpath("assets", "words.toml").read_text(encoding="utf-8")
 )
 LABELS: dict[str, str] = WORDS["labels"]
-# Numbers that are 0 in the population if nothing depends on the attribute, and else above 0.
+# Numbers that are 0 in the population if nothing depends on the attribute, and otherwise above 0.
 NONNEGATIVE = (
     *GAPS,
     "rank_gap",

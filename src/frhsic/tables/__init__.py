@@ -1,5 +1,5 @@
-"""Tables of any kind: read files, learn their schema, check them for problems, and encode them as
-numbers.
+"""Tables of any kind: read files, learn the schema of a table, check it for problems, and encode it
+as numbers.
 
 Estimators, datasets and the command line read tables with these functions. The default models of
 :mod:`frhsic.estimators` encode the columns of a schema for LightGBM themselves.

@@ -20,7 +20,7 @@ _CLOSED = re.compile(
     rf"|[\[(]\s*{_NUMBER}\s*[,;]\s*{_NUMBER}\s*[\])]",
     re.IGNORECASE,
 )
-# What is written before and after a number that is a bound.
+# Words and signs before and after a number that is a bound.
 UNDER = (
     "<=?|\u2264|under|below|(?:less|fewer) than|up to|at most|unter|bis(?: zu)?|weniger als"
     "|höchstens|moins de|jusqu'à|menos de|hasta|até"
@@ -48,7 +48,9 @@ class BandedAttributeWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """Attributes as float64 (n, q), their names, and a message for each one that was converted."""
+    """Attributes as a float64 array (n, q), their names, and a message for each one that was
+    converted.
+    """
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -127,7 +129,7 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
 
 def new_numbers(column: pd.Series[Any], levels: Sequence[Any]) -> list[Any]:
     """Return the values of an attribute that are numbers or bounds but not among its known levels,
-    if these are also numbers and bounds, not bands.
+    provided that the known levels are numbers or bounds, too, and not bands.
 
     Examples
     --------
@@ -152,7 +154,7 @@ def _is_number_or_limit(level: Any) -> bool:
 def _bands_phrase(
     column: pd.Series[Any], points: dict[Any, float], widths: dict[Any, float]
 ) -> str:
-    """Return what bands are replaced by; beside numbers, open bands are detection limits."""
+    """Describe what bands are replaced by; among numbers, open bands are detection limits."""
     levels = sorted(points, key=lambda level: points[level])
     if {*widths.values()} != {0, np.inf}:
         shown = _short_list([f"{level} as {points[level]:g}" for level in levels])
@@ -169,7 +171,7 @@ def _bands_phrase(
 
 
 def _short_list(levels: list[str]) -> str:
-    """Return a list of levels as text; if there are many, the first and the last ones."""
+    """Return levels as text; if there are many, only the first and the last ones."""
     if len(levels) > 10:
         levels = [*levels[:5], "...", *levels[-5:]]
     return ", ".join(levels)
@@ -182,7 +184,7 @@ def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | Non
         check_distinct(table.columns, name)
         return table
     label = _arrays.array_name(values, default)
-    if hasattr(values, "to_pandas"):  # a column of polars or pyarrow
+    if hasattr(values, "to_pandas"):  # a polars or pyarrow column
         values = values.to_pandas()
     text = isinstance(values, (list, np.ndarray)) and np.ndim(values) == 1
     if text and pd.api.types.infer_dtype(values, skipna=True) == "string":
@@ -193,7 +195,7 @@ def _attribute_frame(values: Any, name: str, default: str) -> pd.DataFrame | Non
 
 
 def band(level: Any) -> tuple[float, float] | None:
-    """Return both ends of a band, infinite for an open end, or None if the text is not a band."""
+    """Return both ends of a band (infinite if open), or None if the text is not a band."""
     if isinstance(level, pd.Interval):
         return float(level.left), float(level.right)
     text = str(level).strip()
@@ -209,7 +211,7 @@ def band(level: Any) -> tuple[float, float] | None:
 
 
 def _points(bands: dict[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return the number that each band becomes."""
+    """Return the number that replaces each band."""
     closed = [band for band in bands.values() if np.isfinite(band).all()]
     points = {}
     for level, (low, high) in bands.items():

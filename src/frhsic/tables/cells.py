@@ -47,18 +47,18 @@ from frhsic.tables.targets import CODES_OF_ANSWERS, NO, YES, word_codes
 
 # What to do about an attribute or a score that is not numeric.
 AS_NUMBERS = (
-    "Write its values as numbers (two groups as 0 and 1, ordered levels as their rank, bands as"
-    " 30-39)."
+    "Write its values as numbers (two groups as 0 and 1, ordered levels as ranks, bands as 30-39)."
 )
-# Largest share of non-numeric cells in a column that seems to be meant as numbers.
+# Largest share of non-numeric cells in a column that seems to be numeric.
 FEW_WORDS = 0.1
-# Cells that look like numbers, and their share above which a column of text is reported.
+# Cells that look like numbers, and the share of such cells above which a column of text is
+# reported.
 LIKE_NUMBER = r"[-+]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?"
 MOST_ALIKE = 0.5
 # Percentages, and shares as fractions.
 PERCENT = rf"{LIKE_NUMBER}\s*%"
 FRACTION = r"0?[.,][0-9]+|[01]([.,]0+)?"
-# Words for numbers, and words that are read as missing among numbers but may mean 0.
+# Words for numbers, and words that mean a missing value among numbers but may mean 0.
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 NUMBER_WORDS = {word: str(digit) for digit, word in enumerate(_DIGITS)}
 NONE = ("none", "None")
@@ -147,9 +147,9 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 
 
 def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Problem]:
-    """Yield a question about percentages among numbers without a percent sign, if all are `parsed`
-    as percentages although nearly all numbers without the sign seem to be fractions, or if they
-    cannot be parsed.
+    """Yield a question about percentages among numbers without a percent sign, if all of these
+    cells are `parsed` as percentages although nearly all numbers without the sign seem to be
+    fractions, or if the column cannot be parsed.
     """
     if not any("%" in value for value in cells.unique()):
         return
@@ -174,7 +174,9 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
 
 
 def _percent_sentence(cells: pd.Series[Any]) -> str:
-    """Return the end of a sentence about percentages among numbers; empty if there are none."""
+    """Return the end of a sentence about percentages among numbers; empty if there are no
+    percentages.
+    """
     percents = cells[cells.str.fullmatch(PERCENT)]
     others = _unmarked_numbers(cells)
     if percents.empty or others.empty or len(percents) + len(others) < MOST_ALIKE * len(cells):
@@ -187,9 +189,7 @@ def _percent_sentence(cells: pd.Series[Any]) -> str:
 
 
 def _unmarked_numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the numbers without a percent sign, except codes and numbers that are the same with
-    one.
-    """
+    """Return the numbers without a percent sign, except codes, 0 and 1."""
     numbers = cells[cells.str.fullmatch(LIKE_NUMBER)]
     return numbers[~numbers.isin(["0", "1"]) & ~numbers.str.fullmatch(CLEAR_CODE)]
 
@@ -205,8 +205,8 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     name = str(cells.name)
     yield Problem(
         "missing code",
-        f"{none.iloc[0]!r} among the numbers of {name!r} ({format_count(len(none), 'row')}) means 0"
-        " or a missing value. If it means 0, replace it; otherwise treat it as missing"
+        f"{none.iloc[0]!r} among the numbers of {name!r} ({format_count(len(none), 'row')}) means"
+        " either 0 or a missing value. If it means 0, replace it; otherwise treat it as missing"
         f" ({missing_option(name, none.unique()[:1].tolist())}).",
         (name,),
         len(none),
@@ -215,9 +215,9 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
-    """Return cells that stand for a number, with this number, as written in options: words, numbers
-    and limits with a unit if it is the same everywhere, and numbers out of the same total; `roman`
-    also includes Roman numerals.
+    """Return cells that stand for numbers, and these numbers as written in options: words; numbers
+    and limits with a unit, if all units are the same; and shares such as 27/52, if all totals are
+    the same. With `roman`, Roman numerals are included.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     {'II': '2'}
     """
     levels = pd.Series(cells.unique(), dtype=str).str.strip()
-    # a percentage that is no limit is read, or named beside shares
+    # percentages that aren't limits are parsed, or reported if there are also shares
     measured = levels.mask(levels.str.fullmatch(PERCENT)).str.extract(WITH_UNIT)
     units = measured[0].str.casefold()
     shares = levels.str.extract(OF_ALL)
@@ -248,8 +248,8 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
 
 def unit_replacements(cells: pd.Series[Any]) -> dict[str, str]:
     """Return the replacements that convert cells to numbers in the most frequent unit, if nearly
-    all of them are numbers with the same unit or with units that can be converted; none if the
-    cells can be read without replacements.
+    all of them are numbers with the same unit or with units that can be converted. Return no
+    replacements if the cells can be read without any.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def _range_problems(column: ColumnType) -> Iterator[Problem]:
     if len(ranges) < LEAST_RANGES or len(others) > MOST_OTHER * len(column.levels):
         return
     if any(fold_text(level) in YES | NO for level in others):
-        return  # they are asked about as labels
+        return  # a question about labels covers them
     mixed = f", and others are not ({quote_names(others[:2])})" if others else ""
     plain = plain_cells(pd.Series(column.levels), roman=True)
     limits = {level: _limit(level) for level in ranges if re.fullmatch(DETECTION_LIMIT, level)}
@@ -304,7 +304,9 @@ def _limit(cell: str) -> str:
 
 
 def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about text in a table with typed columns if most of it is numbers."""
+    """Yield a question about a column of text in a table with typed columns if most cells are
+    numbers.
+    """
     numbers = readable_numbers(cells, ".")
     if numbers.nunique() <= MOST_ENCODED_LEVELS or numbers.count() < MOST_ALIKE * len(cells):
         return
@@ -312,8 +314,8 @@ def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
     yield Problem(
         "text in numbers",
         f"{name!r} contains numbers stored as text, such as {cells[numbers.first_valid_index()]!r}."
-        " If they are amounts rather than codes, convert them to numbers in the file, or rare ones"
-        " will be merged.",
+        " If they are amounts rather than codes, convert them to numbers in the file; otherwise,"
+        " rare ones will be merged.",
         (name,),
         certainty="possible",
     )
@@ -340,7 +342,7 @@ def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) ->
 
 
 def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
-    """Yield a problem if a few cells, or their format, prevent a column from being read as
+    """Yield a problem if a few cells, or a notation of numbers, prevent a column from being read as
     numbers.
     """
     numbers = readable_numbers(cells, decimal)
@@ -362,7 +364,7 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
         return
     answers = odd.any() and set(bare[odd].map(fold_text)) <= YES | NO
     if answers and numbers.dropna().isin([0, 1, *map(int, CODES_OF_ANSWERS)]).all():
-        return  # they are asked about as labels
+        return  # a question about labels covers them
     if limits.any() and not wrong.all() and odd.mean() <= FEW_WORDS:
         yield _limits_problem(bare[limits])
         wrong &= ~limits
@@ -385,7 +387,9 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def _words_problem(cells: pd.Series[Any], plain: dict[str, str]) -> Problem:
-    """Return a problem of a few cells that are not numbers, some of which mean `plain` ones."""
+    """Return a problem with a few cells that are not numbers; `plain` contains those that stand for
+    numbers.
+    """
     name = str(cells.name)
     absent = cells[~cells.str.replace(",", ".").isin(plain)].unique().tolist()
     option = missing_option(name, absent) if absent else ""
@@ -417,7 +421,7 @@ def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> 
     option = drop_option(name)
     if swapped:
         option = "--decimal ." if decimal == "," else "--decimal ,"
-        remedy = f"pass its decimal separator ({option}) if the other columns use it, too"
+        remedy = f"pass its decimal separator ({option}) if the other columns use it too"
     return Problem(
         "text in numbers",
         f"{name!r} is read as text, though most cells look like numbers: {examples(cells)}. To read"
@@ -430,7 +434,7 @@ def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> 
 
 
 def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certainty) -> Problem:
-    """Return a problem of numbers with units that prevent them from being read as numbers."""
+    """Return a problem with numbers that have units and therefore cannot be read as numbers."""
     name = str(cells.name)
     with_unit = cells[replace_values(cells, units) != cells]
     taken = " (assumed for numbers without a unit)" if len(with_unit) < len(cells) else ""
@@ -446,7 +450,7 @@ def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certa
 
 
 def _limits_problem(limits: pd.Series[Any]) -> Problem:
-    """Return a question about cells such as <0.7 in a column of numbers, with their bounds."""
+    """Return a question about cells such as <0.7 in a column of numbers."""
     name = str(limits.name)
     rows = limits.value_counts()
     shown = limits.drop_duplicates()
@@ -456,10 +460,10 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
     replaced = replace_option(name, {cell: _limit(cell) for cell in cells})
     return Problem(
         "detection limit",
-        f"{name!r} is read as text, since some cells give only a bound on the number, which is not"
-        f" missing: {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
-        f" {row_number(limits, 0):,}. To read it as numbers, replace them with numbers, such as the"
-        f" bound itself or half of it, or do without these cells ({absent}).",
+        f"{name!r} is read as text, since some cells contain only a bound on a number:"
+        f" {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
+        f" {row_number(limits, 0):,}. To read it as numbers, replace these cells with numbers, such"
+        f" as the bound itself or half of it, or do without them ({absent}).",
         (name,),
         len(limits),
         option=replaced or absent,
@@ -467,7 +471,7 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
 
 
 def are_percentages(cells: pd.Series[Any]) -> bool:
-    """Return whether text is numbers, some of which are percentages.
+    """Return whether all cells of text are numbers, and some are percentages.
 
     Examples
     --------
@@ -481,8 +485,8 @@ def are_percentages(cells: pd.Series[Any]) -> bool:
 
 
 def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Convert text cells to numbers, without markers of missing values; NaN where they cannot be
-    read.
+    """Convert cells of text to numbers, without markers for missing values; cells that cannot be
+    read become NaN.
     """
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
@@ -493,8 +497,8 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 
 def require_numbers(cells: pd.Series[Any], decimal: str | None, subject: str) -> None:
-    """Raise if cells of text are not numbers in the notation of their file, and show those that
-    aren't.
+    """Raise an error that shows the cells of text that are not numbers in the notation of their
+    file.
     """
     if decimal is None or not is_text(cells):
         return

@@ -26,7 +26,7 @@ from frhsic.tables.features import (
     joint_problems,
     late_attribute_problems,
     late_problems,
-    later_date_problems,
+    later_problems,
     many_levels_problems,
     one_sided_problems,
     row_weight_problems,
@@ -50,7 +50,7 @@ from frhsic.tables.view import TableCheck, View
 
 
 def cell_problems(view: View) -> Iterator[Problem]:
-    """Yield problems of the cells of single features."""
+    """Yield problems with the cells of single features."""
     check = view.check
     names = [name for name in view.names if name in view.table]
     yield from text_problems(check.cells, check.schema.select(names), check.decimal)
@@ -80,7 +80,7 @@ def left_out_notes(view: View) -> Iterator[Problem]:
 
 
 def design_problems(view: View) -> Iterator[Problem]:
-    """Yield an error if no feature is left, and problems of groups and weights of rows."""
+    """Yield an error if no feature is left, and problems with the groups and weights of rows."""
     if not view.kept:
         text = "No column is left to predict from except the target and the attributes."
         yield Problem("no features", text, (), None, "error")
@@ -90,7 +90,7 @@ def design_problems(view: View) -> Iterator[Problem]:
 
 
 def measured_problems(view: View) -> Iterator[Problem]:
-    """Yield numbers whose size depends on a column of units."""
+    """Yield columns of numbers whose size depends on a column of units."""
     yield from unit_problems(view.features.join(view.s))
 
 
@@ -116,7 +116,7 @@ FEATURE_SEARCHES: tuple[Search, ...] = (
     searched_features,
     late_attribute_problems,
     class_leaks,
-    later_date_problems,
+    later_problems,
     one_sided_problems,
     strong_features,
     joint_problems,
@@ -137,7 +137,7 @@ class Examined:
 
 
 def examine(check: TableCheck, roles: ColumnRoles, names: Sequence[str]) -> Examined:
-    """Read attributes, target and features, and add the problems of all of them."""
+    """Read attributes, target and features, and add problems with them."""
     s = find_attributes(check, roles.sensitive)
     outcome = find_target(check, roles.target, roles.positive) if roles.target else None
     view = View(check, roles, names, s)
@@ -170,8 +170,8 @@ def check(
 ) -> tuple[Problem, ...]:
     """Return every problem of a training table, errors first.
 
-    The only model that is fitted is linear, on at most 2,000 rows; it shows whether several columns
-    give the target away together.
+    Only a linear model is fitted, on at most 2,000 rows: it shows whether several columns give the
+    target away together.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def check(
     Returns
     -------
     tuple of Problem
-        Each has a `kind`, a `text`, the affected `columns` and number of `rows`, its `certainty`,
-        and the command-line `option` that resolves it.
+        Each has a `kind`, a `text`, the affected `columns`, the number of affected `rows`, a
+        `certainty`, and the command-line `option` that resolves the problem.
 
     Examples
     --------
@@ -208,11 +208,9 @@ def check(
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     roles = ColumnRoles(target, sensitive, positive, features, drop, groups=groups, weights=weights)
     names = roles.find_features(list(table.columns), "the table")
-    new = parse_replacements(replace, list(table.columns))
-    require_present(
-        {name: absent_values(table[name], own) for name, own in new.items()}, "the table"
-    )
-    table = table.assign(**{name: replace_values(table[name], own) for name, own in new.items()})
+    for name, own in parse_replacements(replace, list(table.columns)).items():
+        require_present({name: absent_values(table[name], own)}, "the table")
+        table = table.assign(**{name: replace_values(table[name], own)})
     used = table[roles.columns(names)]
     codes = missing_codes(missing, list(used.columns))
     found = TableCheck.from_cells(used, missing=codes)

@@ -42,8 +42,8 @@ MISSING_WORDS = {
     *(f"not {word}" for word in _ASKED.split()),
     *(f"nicht {word}" for word in _GERMAN.split()),
 }
-# Names of columns with people's ages, the oldest age, and the share of rows beyond it above which
-# the column contains other ages, such as ages of houses or ages in months.
+# Names of columns with people's ages; the oldest age; and the share of rows with higher ages above
+# which the column contains other ages, such as ages of houses or ages in months.
 NAMED_AGE = re.compile(
     r"(.*[^a-zA-Z])?(?i:ages?|alter|edad|âge|idade|leeftijd)([^a-zA-Z].*)?|.*[a-z]Age([^a-z].*)?"
 )
@@ -65,7 +65,8 @@ FAR_OUTLIER = 10
 MOST_OUTLYING = 0.005
 SHOWN_VALUES = 5
 LEAST_CODED_ROWS = 3
-# Years in people's lives and of events, and the largest share of two-digit years among them.
+# Range of years of births and events, centuries of two-digit years, and the largest share of
+# two-digit years in a column.
 YEARS = (1900, 2100)
 YEARS_BEGIN = (1900, 2000)
 MOST_SHORT_YEARS = 0.5
@@ -73,7 +74,7 @@ MOST_SHORT_YEARS = 0.5
 CLEAR_CODE = re.compile(r"-(9+|8+|7+)|99+|88+|77+")
 MOST_CODES = 3
 # Codes that may be among the other values, if they occur in ten rows and ten times as often as any
-# of the nearest values; about codes of two digits, the user is only asked.
+# of the nearest values. Two-digit codes are only possible problems.
 HEAPED_CODE = re.compile("-?(99+|88+|77+)")
 LEAST_HEAPED = 10
 # Units of measurement, except single letters, which may be anything; names of columns with units;
@@ -124,7 +125,7 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     value, occurs in at least three rows, and is three times as far from the next value as the
     nearby values are from each other; it then also looks like a code (-9, 99, -1, 0), or is farther
     away than the whole range of the others. Outliers are ten times as far from the median as the
-    next value; more than three different ones are at most one row in 200.
+    next value; if there are more than three different ones, they are in at most one row in 200.
     """
     short = [*_short_year_problems(column)]
     if short:
@@ -139,7 +140,9 @@ def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield numbers that can't be people's ages, and ask about a few children among adults."""
+    """Yield numbers that can't be people's ages, and a question about a few children among
+    adults.
+    """
     name = str(ages.name)
     plausible = ages.between(0, OLDEST)
     young = ages[plausible & (ages < OLDEST_CHILD)]
@@ -232,9 +235,9 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _heaped_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield codes such as 9999 that occur much more often than the values around them. Codes of one
-    digit, such as -9, are yielded only if they are below all other values, and farther from the
-    nearest values than these are from each other.
+    """Yield codes such as 9999 that occur much more often than the values around them. One-digit
+    codes such as -9 must also be below all other values, and farther from the nearest values than
+    these are from each other.
     """
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     if len(values) <= LEAST_VALUES:
@@ -274,7 +277,7 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 
 def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
-    """Return a problem for codes without neighboring values to mention."""
+    """Return a problem with codes, without mentioning neighboring values."""
     shown = [code.replace("-", "−") for code in codes]
     return Problem(
         "missing code",
@@ -329,7 +332,7 @@ def _are_outlying(value: float, following: float, middle: float) -> bool:
 
 
 def unit_problems(table: pd.DataFrame) -> Iterator[Problem]:
-    """Yield a question about numbers whose size depends on another column, of units.
+    """Yield a question about numbers whose size depends on another column, which contains units.
 
     Examples
     --------
@@ -375,7 +378,7 @@ def clipped_problems(features: pd.DataFrame) -> Iterator[Problem]:
         if large.any():
             yield Problem(
                 "too large",
-                f"{str(name)!r} has numbers beyond {LARGEST_FEATURE:g}, which are clipped to it:"
+                f"{str(name)!r} contains numbers beyond {LARGEST_FEATURE:g}, which are clipped:"
                 f" {examples(column[large])}.",
                 (str(name),),
                 int(large.sum()),

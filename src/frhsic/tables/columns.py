@@ -16,8 +16,8 @@ import pandas as pd
 from frhsic import _arrays
 from frhsic.formatting import did_you_mean
 
-# Most columns of a table and of the output of a model's step, since each row needs a number for
-# each.
+# Most columns of a table and of the output of a model's step, since each row has a number per
+# column.
 MOST_TABLE_COLUMNS = 2**17
 # Most 0/1 columns for a column of text: levels with fewer rows are grouped as "other".
 MOST_ENCODED_LEVELS = 64
@@ -231,10 +231,11 @@ def parse_replacements(texts: Sequence[str], names: Sequence[str]) -> dict[str, 
                 " mean missing, use --missing."
             )
         keys = {_code_key(old): _code_key(new) for old, new in own.items()}
-        for old, new in own.items():  # so that replacing twice is replacing once
+        for old, new in own.items():  # so that replacing twice changes nothing more
             if keys.get(_code_key(new), _code_key(new)) != _code_key(new):
                 raise ValueError(
-                    f"--replace {text}: {new!r}, which replaces {old!r}, is itself replaced."
+                    f"--replace {text}: {new!r}, which replaces {old!r}, is itself replaced. Pass"
+                    " the final value instead."
                 )
     return replacements
 
@@ -350,6 +351,7 @@ def days(column: pd.Series[Any], name: str) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(column) and column.notna().any():
         raise ValueError(
             f"{name} contains numbers; in the training rows, it contained dates or durations."
+            " Convert it to that type."
         )
     try:
         if values in DURATIONS:
@@ -367,8 +369,8 @@ def days(column: pd.Series[Any], name: str) -> np.ndarray:
 
 
 def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
-    """Return a column as float64, with NaN for missing values; dates, infinite values and other
-    text raise.
+    """Return a column as float64, with NaN for missing values; raise for dates, infinite values and
+    text that is not a number.
 
     Parameters
     ----------
@@ -398,13 +400,15 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
         if text.any():
             raise TypeError(
                 f"{name} is not numeric: {examples(column[text])}. Write its values as numbers (two"
-                " groups as 0 and 1, ordered levels as their rank, bands as 30-39)."
+                " groups as 0 and 1, ordered levels as ranks, bands as 30-39)."
             )
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if np.isinf(result).any():
         shown = examples(column[np.isinf(result)])
-        raise ValueError(f"{name} has infinite values: {shown}; replace them or drop those rows.")
+        raise ValueError(
+            f"{name} contains infinite values: {shown}; replace them or drop those rows."
+        )
     return result
 
 
@@ -413,9 +417,9 @@ def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> N
     large = np.abs(values) > _arrays.LARGEST_NUMBER
     if large.any():
         raise ValueError(
-            f"{name} has numbers that are too large to compute with: {examples(column[large])}. The"
-            f" limit is {_arrays.LARGEST_NUMBER:g}. Correct or empty these cells, or rescale the"
-            " column."
+            f"{name} contains numbers that are too large to compute with:"
+            f" {examples(column[large])}. The limit is {_arrays.LARGEST_NUMBER:g}. Correct or empty"
+            " these cells, or rescale the column."
         )
 
 
@@ -454,7 +458,7 @@ def distinct_values(column: pd.Series[Any]) -> list[Any]:
 
 
 def level_text(value: object) -> str:
-    """Return a value as text; a float that is an integer is written as one.
+    """Return a value as text; a float such as 3.0 is written as an integer.
 
     Examples
     --------
@@ -507,7 +511,7 @@ def unify_spelling(
 
 
 def quote_names(names: Sequence[str]) -> str:
-    """Return names in quotes, as a list in text."""
+    """Return names in quotes, separated by commas."""
     return ", ".join(map(repr, names))
 
 

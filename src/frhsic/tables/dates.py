@@ -51,7 +51,7 @@ MOST_ROWS = 5
 
 def unreadable_problem(cells: pd.Series[Any], error: Exception, date_format: str) -> Problem:
     """Return a problem for a column that cannot be read, with the option that parses its dates if
-    one of the usual formats fits all of them; if several do, the day is before the month.
+    one of the usual formats fits all of them; if several do, the one with the day before the month.
     """
     name = str(cells.name)
     formats = [] if date_format else date_formats(cells)
@@ -67,8 +67,8 @@ def unreadable_problem(cells: pd.Series[Any], error: Exception, date_format: str
 
 
 def mixed_dates(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return dates written in several formats, each of which fits all cells of its kind; other
-    cells unchanged.
+    """Return a column of text as dates if a format fits each group of similar cells; return any
+    other column unchanged.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def mixed_dates(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _date_shapes(cells: pd.Series[Any]) -> list[str]:
-    """Return an example of each format of dates, with the number of its cells."""
+    """Return an example of each date format, with the number of cells in it."""
     return [
         f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row {row_number(like, 0):,})"
         for like in _same_shapes(cells)
@@ -110,8 +110,8 @@ def _same_shapes(cells: pd.Series[Any]) -> list[pd.Series[Any]]:
 def _formats_sentence(name: str, shapes: list[str]) -> str:
     more = ", ..." if len(shapes) > MOST_FORMATS else ""
     return (
-        f"{name!r} has dates in {len(shapes)} formats: {', '.join(shapes[:MOST_FORMATS])}{more}."
-        " Write all of them as 2024-05-31"
+        f"{name!r} contains dates in {len(shapes)} formats:"
+        f" {', '.join(shapes[:MOST_FORMATS])}{more}. Write all of them as 2024-05-31"
     )
 
 

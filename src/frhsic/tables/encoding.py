@@ -34,8 +34,8 @@ class Scale:
         w_j,
 
     with :math:`w_j = n_j`, but at most a third of the rows that do not have the most frequent
-    value. This bound keeps the other values apart if most rows are zero. Up to :data:`MOST_KNOTS`
-    distinct values, each is a knot. A constant column becomes 0.
+    value. This bound keeps the other values apart if most rows are zero. Each distinct value is a
+    knot if there are at most :data:`MOST_KNOTS`. A constant column becomes 0.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ def _quantile_knots(present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(values) > MOST_KNOTS:
         # values at evenly spaced ranks and, before the first and after the last of them, those 1,
         # 2, 4, ... rows from each end, each with the number of rows nearest to it, so that one
-        # outlier does not change the order of the others
+        # outlier does not change the order of the other rows
         places = _places(counts)
         row = 1 / len(present)
         tail = row * 2.0 ** np.arange(max(0, math.ceil(-math.log2(MOST_KNOTS * row))))

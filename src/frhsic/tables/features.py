@@ -33,7 +33,6 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import (
     LEAST_IN_CLASS,
-    NEARLY_ALL,
     PAIR_EXPLAINS,
     PAIR_REPEATS,
     clearest_pair,
@@ -44,6 +43,7 @@ from frhsic.tables.leaks import (
     one_sided_rows,
     pair_separates,
     rank_correlation,
+    revealed_class,
 )
 from frhsic.tables.people import NAMED_FIXED, filled_by_class, repeated_people_problems
 from frhsic.tables.problems import (
@@ -55,10 +55,10 @@ from frhsic.tables.problems import (
     not_dropped,
     option_text,
 )
-from frhsic.tables.view import Answers, View
+from frhsic.tables.view import View
 
-# Share of the errors in predicting a class, or of the variance of a number, above which one column
-# seems to follow from the target, and share above which the user is asked whether it does.
+# Shares of the errors in predicting a class, or of the variance of a number, that one column
+# removes: above the first, it seems to follow from the target; above the second, the user is asked.
 MOST_EXPLAINED = 0.95
 MUCH_EXPLAINED = 0.5
 MOST_ASKED = 3
@@ -95,17 +95,17 @@ MOST_BODIES = 20
 def feature_problems(
     X: pd.DataFrame, y: np.ndarray | None, classes: int, s: pd.DataFrame
 ) -> Iterator[Problem]:
-    """Yield problems of features.
+    """Yield problems with features.
 
-    - A column has no values at all.
+    - A column has no values.
     - A column of numbers identifies rows or people by the rules of :func:`identifiers`.
-    - A column repeats a sensitive attribute if it has its name, if their rank correlation is at
-      least 0.99 in absolute value, or if its values are bands of the attribute; two columns repeat
-      it if it follows from them, as an age follows from two years.
+    - A column repeats a sensitive attribute: it has the same name, a rank correlation with the
+      attribute of at least 0.99 in absolute value, or bands of the attribute as values; or the
+      attribute follows from two columns, as an age follows from two years.
     - Columns reveal the target, by the rules of :func:`~frhsic.tables.leaks.leaks`.
     - At least 1 % of the rows, and at least ten, repeat an earlier row in all columns except
-      identifiers, and hardly any row repeats one in all columns except the target: this suggests
-      people who occur twice, rather than coarse columns.
+      identifiers, and hardly any other row repeats an earlier one in all columns except the
+      target: this suggests people who occur twice, rather than coarse columns.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def feature_problems(
         return
     for leak in leaks(columns, y[rows], classes):
         dates = [name for name in leak.columns if column_kind(X[name]) == "date"]
-        late = dates if len(dates) > 1 else leak.columns[:1]  # two dates are both later
+        late = dates if len(dates) > 1 else leak.columns[:1]  # of two dates, both are late
         remedy = "is known only after the target, drop it"
         if len(late) > 1:
             remedy = "are known only after the target, drop both"
@@ -189,7 +189,9 @@ def _attribute_problems(
 
 
 def searched_features(view: View) -> Iterator[Problem]:
-    """Yield the problems of :func:`feature_problems`, except those that other searches found."""
+    """Yield the problems found by :func:`feature_problems`, except those that other searches
+    found.
+    """
     answers = view.known or view.answers
     table = view.features
     s = view.s
@@ -204,13 +206,13 @@ def searched_features(view: View) -> Iterator[Problem]:
             yield from () if repeated else repeated_people_problems(view)
         elif problem.kind == "leak" and late.issuperset(problem.columns):
             continue
-        elif "identifier" not in problem.kind:  # identifiers were requested
+        elif "identifier" not in problem.kind:  # these identifiers were requested
             yield problem
 
 
 def late_problems(view: View) -> Iterator[Problem]:
-    """Yield durations and states that may be known only after the target, by their names: likely if
-    there are both, or if a duration lasts until the target.
+    """Yield columns that, by their names, are durations and states that may be known only after the
+    target: likely if there are both, or if a duration lasts until the target.
 
     Examples
     --------
@@ -258,8 +260,8 @@ def _name_words(name: str) -> set[str]:
 
 
 def _is_late_duration(name: str, ends: Sequence[str]) -> bool:
-    """Return whether a name denotes how long an observation lasted, or the time until one of the
-    ends or another event.
+    """Return whether a name denotes how long an observation lasted, or the time until one of `ends`
+    or another event.
     """
     words = _name_words(name)
     if FOLLOWED_WORDS & words:
@@ -274,8 +276,8 @@ def _is_late_duration(name: str, ends: Sequence[str]) -> bool:
 
 
 def late_attribute_problems(view: View) -> Iterator[Problem]:
-    """Yield columns with two values that divide a sensitive attribute, and further pairs of columns
-    (dates in years) from which the attribute follows, until none is left.
+    """Yield columns with two values that divide a sensitive attribute into two ranges, and further
+    pairs of columns (dates in years) from which the attribute follows, until there are no more.
 
     Examples
     --------
@@ -318,38 +320,46 @@ def late_attribute_problems(view: View) -> Iterator[Problem]:
 
 
 def _divides(column: pd.Series[Any], s: np.ndarray) -> bool:
-    """Return whether a column has two frequent values that divide an attribute."""
+    """Return whether a column has two frequent values that divide an attribute into two ranges."""
     sizes = column.value_counts()
     if len(sizes) != 2 or sizes.min() < LEAST_IN_CLASS:
         return False
     bands = pd.factorize(column)[0].astype(float)
     bands[bands == -1] = np.nan
-    # a third band, of one row, since two values are no bands
+    # add a third band of one row, since is_banded needs three
     return is_banded(np.append(bands, -1), np.append(s, np.nanmin(s) - 1))
 
 
 def class_leaks(view: View) -> Iterator[Problem]:
     """Yield what reveals one of several classes: columns that have a value only for some classes,
-    and the first pair of columns.
+    columns with a value that only one class has or lacks, and the first pair of columns.
     """
     if view.examined is None or view.classes is None or view.count < 3:
         return
+    codes = view.examined.codes.astype(np.int64)
     columns = view.numbers
-    for name in columns:
-        leak: list[Problem] = []
-        if pd.isna(columns[name]).any():
-            leak = [*filled_by_class(view.features[name], view.examined)]
-        yield from leak or _value_of_class(name, columns[name], view.examined)
+    for name, values in columns.items():
+        absent = pd.isna(values).any()
+        if absent and (leak := [*filled_by_class(view.features[name], view.examined)]):
+            yield from leak
+        elif (place := revealed_class(values, codes, view.count)) is not None:
+            yield Problem(
+                "leak",
+                f"{name!r} alone reveals which rows have {level_text(view.classes[place])!r}. If it"
+                " is known only after the target, drop it.",
+                (name,),
+                option=drop_option(name),
+            )
     columns = view.numbers
     for place, label in enumerate(view.classes):
-        own = (view.examined.codes == place).astype(np.int64)
+        own = (codes == place).astype(np.int64)
         weak = {
             name: values
             for name, values in columns.items()
             if explained_share(values, own, 2) < MUCH_EXPLAINED
         }
         pair = clearest_pair(weak, own, 2, PAIR_EXPLAINS)
-        # with many classes and columns, less would be found by chance
+        # with many classes and columns, weaker criteria would be met by chance
         if pair is not None and pair_separates(weak[pair[0]], weak[pair[1]], own):
             name, other, phrase = pair
             yield Problem(
@@ -363,28 +373,10 @@ def class_leaks(view: View) -> Iterator[Problem]:
             return
 
 
-def _value_of_class(name: str, values: np.ndarray, answers: Answers) -> Iterator[Problem]:
-    """Yield a leak if the most frequent value of a column reveals which rows have one of several
-    classes.
-    """
-    usual = (pd.Series(values) == pd.Series(values).mode(dropna=False).iloc[0]).to_numpy(
-        dtype=np.float64
-    )
-    for place, label in enumerate(answers.classes if answers.classes is not None else ()):
-        if explained_share(usual, (answers.codes == place).astype(np.int64), 2) >= NEARLY_ALL:
-            yield Problem(
-                "leak",
-                f"{name!r} alone reveals which rows have {level_text(label)!r}. If it is known only"
-                " after the target, drop it.",
-                (name,),
-                option=drop_option(name),
-            )
-            return
-
-
-def later_date_problems(view: View) -> Iterator[Problem]:
+def later_problems(view: View) -> Iterator[Problem]:
     """Yield a question about dates that are later than the first date in nearly all rows, except
-    dates of birth.
+    dates of birth; and about columns whose names end in a later year than the name of the target or
+    an attribute.
 
     Examples
     --------
@@ -397,9 +389,10 @@ def later_date_problems(view: View) -> Iterator[Problem]:
     """
     if view.examined is None:
         return
+    facts = view.facts
     dates = {
         str(name): pd.Series(feature(column, str(name)))
-        for name, column in view.facts.items()
+        for name, column in facts.items()
         if pd.api.types.is_datetime64_any_dtype(column) and not NAMED_FIXED.match(str(name))
     }
     first = min(dates, key=lambda name: dates[name].median(), default="")
@@ -408,20 +401,32 @@ def later_date_problems(view: View) -> Iterator[Problem]:
         waits = (days - dates[first]).dropna()
         if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
             late.append(name)
-    if late:
-        yield Problem(
-            "known late",
-            f"{quote_names(late)} {inflect('[is|are]', len(late))} later than {first!r} in nearly"
-            f" all rows. If that is after the decision, drop {inflect('[it|them]', len(late))}.",
-            tuple(late),
-            certainty="possible",
-            option=drop_option(*late),
-        )
+    dated = [name for name in (view.target, *map(str, view.s)) if _last_year(name)]
+    base = min(dated, key=_last_year, default="")
+    named = [name for name in map(str, facts) if base and _last_year(name) > _last_year(base)]
+    for names, when in (
+        (late, f"{first!r} in nearly all rows"),
+        (named, f"{base!r}, by the years in the names"),
+    ):
+        if names:
+            yield Problem(
+                "known late",
+                f"{quote_names(names)} {inflect('[is|are]', len(names))} later than {when}. If that"
+                f" is after the decision, drop {inflect('[it|them]', len(names))}.",
+                tuple(names),
+                certainty="possible",
+                option=drop_option(*names),
+            )
+
+
+def _last_year(name: str) -> str:
+    """Return the year at the end of a name; empty if there is none."""
+    return "".join(re.findall("(?<![0-9])(?:19|20)[0-9]{2}$", name))
 
 
 def one_sided_problems(view: View) -> Iterator[Problem]:
-    """Yield a question about each column with a value that nearly determines the class, and one
-    question about all columns whose missing values predict the class well.
+    """Yield a question about each column with a value that nearly determines the class, and a
+    single question about all columns whose missing values predict the class well.
     """
     if view.examined is None or view.known is None or not view.count:
         return
@@ -460,14 +465,16 @@ def one_sided_problems(view: View) -> Iterator[Problem]:
 
 
 def _unnamed_features(view: View) -> list[str]:
-    """Return the features in question that no problem names as a leak, even a possible one."""
+    """Return the features still in question that no problem names as a leak, not even as a possible
+    one.
+    """
     leaks = {name for p in view.problems if p.kind == "leak" for name in p.columns}
     return [name for name in map(str, view.facts) if name not in leaks]
 
 
 def strong_features(view: View) -> Iterator[Problem]:
     """Yield each column that removes 95 % of the errors or variance of a constant prediction, and a
-    question about the three strongest columns that remove at least half.
+    question about the strongest other columns, at most three, that remove at least half.
     """
     if view.examined is None:
         return
@@ -570,8 +577,8 @@ def row_weight_problems(view: View) -> Iterator[Problem]:
 
 
 def _few_effective_sentence(weights: pd.Series[Any]) -> str:
-    """Return a sentence with the number of rows of equal weight that would be as precise, if it is
-    small.
+    """Return a sentence with the number of rows of equal weight that would be as precise, if that
+    number is small.
     """
     effective = effective_number(weights.to_numpy(dtype=np.float64))
     if not has_few_effective(len(weights), effective):
@@ -586,8 +593,8 @@ def _few_effective_sentence(weights: pd.Series[Any]) -> str:
 
 
 def many_levels_problems(view: View) -> Iterator[Problem]:
-    """Yield a question about columns of text with more levels than are encoded separately; they
-    probably contain names if at least half of the values are distinct.
+    """Yield a question about columns of text with more levels than are encoded separately; such a
+    column probably contains names if at least half of its values are distinct.
     """
     known = {p.columns[0] for p in view.problems if p.kind in (*UNREAD, "repeated identifier")}
     names: dict[str, int] = {}

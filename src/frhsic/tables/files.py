@@ -60,20 +60,20 @@ EXCEL_ENDINGS = (".xlsx", ".xlsm")
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file whose header was read.
+    """A table file whose header has been read.
 
     Attributes
     ----------
     reader
-        Reads its batches.
+        Reads the file in batches.
     date_format
         Format of dates in text; empty if not given.
     missing
-        Codes for missing values of columns, which are read as missing.
+        Codes for missing values in each column.
     replacements
-        Values of columns that are replaced, before codes are looked for.
+        Values to replace in each column, before codes are looked for.
     new_rows
-        Whether values to replace need not occur, as in new rows for a model.
+        Whether values to replace may be absent, as in new rows for a model.
     """
 
     path: Path
@@ -95,6 +95,7 @@ class TableFile:
         max_bytes: int | None = None,
         missing: Sequence[str] | None = None,
         replace: Sequence[str] | None = None,
+        sheet: str | None = None,
         named: Sequence[str | None] = (),
     ) -> TableFile:
         """Read the header of a file and check that no two columns share a name.
@@ -118,22 +119,28 @@ class TableFile:
         date_format
             Format of strptime for columns of text that contain dates.
         max_bytes
-            Maximum memory that reading the table at once may take. None is 200 times the size of
-            the file, but at least 128 MiB.
+            Maximum memory for reading the whole table at once. None means 200 times the size of the
+            file, but at least 128 MiB.
         missing
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         replace
             Values to replace, as in :func:`frhsic.tables.columns.parse_replacements`.
+        sheet
+            Name or number of the sheet of a workbook to read.
         named
             Columns that are needed, except None: in a workbook, the first sheet with all of them
             and with the columns of codes and replacements is read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-            raise ValueError(f"the delimiter is {separator!r}; pass one character, such as ';'.")
+            raise ValueError(
+                f"the delimiter must be one character, such as ';', got {separator!r}."
+            )
         if decimal not in (None, ".", ","):
-            raise ValueError(f"the decimal separator is {decimal!r}; pass '.' or ','.")
+            raise ValueError(f"the decimal separator must be '.' or ',', got {decimal!r}.")
         kind = _file_kind(path)
+        if sheet is not None and kind != "Excel":
+            raise ValueError(f"{path.name} is not an Excel workbook; leave out --sheet.")
         with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty, without even a header")
@@ -143,7 +150,7 @@ class TableFile:
                 coded = [text.rpartition("=")[0] for text in missing or ()]
                 coded += [text.partition("=")[0] for text in replace or ()]
                 needed = [name for name in (*named, *coded) if name]
-                reader = ExcelReader.open(path, max_bytes, needed)
+                reader = ExcelReader.open(path, max_bytes, needed, sheet)
             else:
                 reader = ParquetReader.open(path, max_bytes)
             names = reader.names
@@ -247,7 +254,7 @@ class TableFile:
 
 @dataclass(eq=False)
 class LeftOut:
-    """Positions of lines of a file that are not rows: totals of the rows, and repeated headers."""
+    """Positions of lines in a file that are not rows: totals, and repeated headers."""
 
     totals: list[int] = field(default_factory=list)
     headers: list[int] = field(default_factory=list)
@@ -334,8 +341,8 @@ class FileRows:
 
     `dropped` of its `given` rows lack a required value, are `left_out`, or are `repeated`. `frame`
     contains the other rows or, if `is_sample`, a uniform sample of them, and `others` contains
-    hashes of the columns that were not kept, except identifiers. `lacking` has the number of rows
-    without each required value, and with those named before it.
+    hashes of the columns that were not kept, except identifiers. For each required column,
+    `lacking` counts the rows without a value that have values for the columns named before it.
     """
 
     frame: pd.DataFrame
@@ -435,7 +442,7 @@ def read_rows(
     seed
         Seed of the sample.
     whole
-        Whether the other columns are hashed, so that repeated rows can be found.
+        Whether to hash the other columns, so that repeated rows can be found.
     """
     columns = list(dict.fromkeys(columns))
     looked_at = list(dict.fromkeys([*columns, *file.label_columns]))
@@ -471,12 +478,12 @@ def read_rows(
             parts = [_sample_rows(parts, keep)]
         _progress.tell(given, total, "rows")
     if given == 0:
-        raise ValueError(f"{file.path.name} has a header and no rows.")
+        raise ValueError(f"{file.path.name} has a header but no rows.")
     for name in required:
         if present[name] == 0:
             raise ValueError(
                 f"column {name!r} is empty in all {given:,} rows of {file.path.name}; choose"
-                " another column or fill it."
+                " another column or fill it in."
             )
     if complete == 0:
         raise ValueError(
@@ -546,10 +553,11 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise MemoryError(
-            f"{path.name} does not fit into memory. Pass fewer rows, or use a larger machine."
+            f"{path.name} does not fit into memory. Pass fewer rows, or use a machine with more"
+            " memory."
         ) from error
     except Exception as error:  # decompressors, zipfile and pyarrow each have their own exceptions
-        if isinstance(error, OSError) and error.errno is not None:  # from the system
+        if isinstance(error, OSError) and error.errno is not None:  # errors of the system
             raise
         words = printable(" ".join(str(error).split()).rstrip("."), LONGEST_ERROR)
         end = "" if words.endswith("?") else "."

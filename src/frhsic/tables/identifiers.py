@@ -24,7 +24,7 @@ from frhsic.tables.leaks import LEAST_IN_CLASS
 from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, option_text
 
 LOOKED_AT_ROWS = 10_000
-# Least rank correlation of a column that repeats S, and share of rows equal in the other columns.
+# Least rank correlation of a column that repeats S, and least share of rows in comparisons.
 ALIKE = 0.99
 # Fewest columns of a table whose rows count as repeated if they are equal in all columns.
 LEAST_COLUMNS = 4
@@ -44,9 +44,9 @@ NAMED_UNIT = re.compile(
 )
 MOST_KEYS = 0.9
 # What may differ between two spellings of a key: whitespace and punctuation between two letters, or
-# between a letter and a digit, and a final period. Digits that are joined may be another number.
+# between a letter and a digit, and a final period. Joining two digits could give another number.
 JOINTS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W_])|(?<=\d)[\s._-]+(?=[^\W\d_])|(?<=[^\W_])\.$")
-# Leading zeros, which people leave out, though not of decimals.
+# Leading zeros, which people leave out, except in decimals.
 LEADING_ZEROS = re.compile(r"(?<![0-9.,])0+(?=[0-9])")
 
 
@@ -73,8 +73,9 @@ def identifiers(X: pd.DataFrame) -> list[str]:
 
 
 def is_index(column: pd.Series[Any]) -> bool:
-    """Return whether a column numbers the rows, by its name and whole numbers most of which are
-    different or one larger than the number before, as in parts of a table that were put together.
+    """Return whether a column numbers the rows: its name says so, and it contains whole numbers,
+    most of which are distinct or one larger than the previous one, as in a table assembled from
+    parts.
 
     Examples
     --------
@@ -92,9 +93,9 @@ def is_index(column: pd.Series[Any]) -> bool:
 
 
 def unit_keys(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the keys of people or other units, NaN where there is none: text keys that differ only
-    in case, leading zeros, or whitespace or punctuation next to letters are the same key, with the
-    zeros of its first spelling, which keep the order of keys.
+    """Return the keys of people or other units, or NaN where there is none. Text keys that differ
+    only in case, leading zeros, or whitespace or punctuation next to letters are the same key; it
+    keeps the zeros of its first spelling, so that sorting keeps the order.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def _people_problem(column: pd.Series[Any], remedy: str) -> Problem:
 
 
 def _spellings_sentence(column: pd.Series[Any], keys: pd.Series[Any]) -> str:
-    """Return how many spellings the keys of people have; empty if each has one."""
+    """Return a sentence on how many spellings keys have; empty if each key has one."""
     number = keys.nunique()
     spellings = int(column[keys.notna()].nunique())
     if spellings == number:
@@ -200,8 +201,8 @@ def repeated_problem(
     harm: str = "the model is evaluated on rows that it was trained on",
     grouped: bool = False,
 ) -> Problem:
-    """Return a problem for rows that repeat an earlier row in all columns except `ids`, with what
-    happens if they stay, and whether rows of the same people are already `grouped`.
+    """Return a problem for rows that repeat an earlier row in all columns except `ids`; `harm` says
+    what happens if they stay, and `grouped` whether people are already groups.
     """
     drops = [option_text("drop", name) for name in ids]
     remedy = "leave the repeated rows out"
@@ -223,9 +224,9 @@ def repeated_phrase(repeated: int, rows: int) -> str:
 
 
 def hides_people(repeated: int, alike: int, rows: int) -> bool:
-    """Return whether rows that repeat an earlier one are people who occur twice rather than coarse
-    columns: there are at least ten of them and 1 % of the rows, and hardly any more rows are
-    `alike` if a column is ignored.
+    """Return whether `repeated` rows are due to people who occur twice rather than to coarse
+    columns: there are at least ten of them and 1 % of the rows, and hardly more rows are `alike` if
+    a column is ignored.
     """
     least = max(LEAST_IN_CLASS, (1 - ALIKE) * rows)
     return repeated >= max(least, ALIKE * alike) and rows - alike > MOST_ENCODED_LEVELS

@@ -15,8 +15,8 @@ import pandas as pd
 from frhsic.formatting import percent
 from frhsic.tables.columns import LARGEST_FEATURE, MOST_ENCODED_LEVELS, level_text
 
-# Smallest share of the errors in predicting the target, or of its variance, that columns remove;
-# and of the rows of a class on one side of a split.
+# Smallest share of the errors in predicting the target, or of its variance, that columns remove,
+# and smallest share of the rows of a class on one side of a split.
 NEARLY_ALL = 0.99
 # Least difference between the shares of two classes on one side of such a split. No two-class table
 # of scikit-learn (tests/test_tables.py) has such a feature.
@@ -42,10 +42,10 @@ LEAST_LEFT = 0.05
 PAIR_REPEATS = 0.98
 # Share of a typical distance below which numbers count as equal, since they have only a few digits.
 WRITTEN_DIGITS = 1e-3
-# For more columns together: most of them, most rows and levels that a linear model is fitted to,
-# fewest rows of a class, least score of all columns for which the fewest are searched, distance of
-# outliers that are left out, in mean absolute deviations from the median, and the share of what
-# some parts of a sum leave unexplained that more of them must leave, unless nothing is left.
+# For more columns together: most columns; most rows and levels for the linear model; fewest rows of
+# a class; least score of all columns for which the fewest are searched; the distance of outliers
+# that are left out, in mean absolute deviations from the median; and the largest share of the
+# unexplained variance that another column of a sum may leave, unless nothing is left.
 MOST_TOGETHER = 5
 JOINT_ROWS = 2_000
 JOINT_LEVELS = 10
@@ -70,8 +70,8 @@ OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Leak(NamedTuple):
-    """Columns that reveal the target, the one to drop first, and how they do so; `empty` if the
-    target is revealed by the rows in which several of them are missing.
+    """Columns that reveal the target, starting with the one to drop, and how they reveal it;
+    `empty` if several columns reveal it by the rows in which they are missing.
     """
 
     columns: tuple[str, ...]
@@ -86,9 +86,9 @@ def leaks(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> Iterat
     - A column removes 99 % of the errors of a constant prediction: with at most 64 distinct values,
       predicting the most frequent class of each value; for a number, the squared rank correlation
       is at least 0.99.
-    - With two classes, all rows with a frequent value of a column, with any, or without one, have
-      the same class, which at most half of the other rows have; or 99 % of one class, and hardly
-      any row of the other, have the same value or lie on the same side of a number.
+    - With two classes, all rows with a frequent value of a column, with any value, or without a
+      value have the same class, which at most half of the other rows have; or 99 % of one class,
+      and hardly any row of the other, have the same value or lie on the same side of a number.
     - Two numbers: their difference, sum, product or ratio is constant for one of two classes and
       hardly ever for the other, or explains 99.9 % of the variance of a numeric target; or their
       order determines which of two classes a row has.
@@ -209,7 +209,7 @@ def _one_sided(name: str, values: np.ndarray, codes: np.ndarray) -> str:
     sizes = counts.sum(axis=0)
     if sizes.min() < LEAST_IN_CLASS:
         return ""
-    of_known = counts[1:].sum(axis=0)  # shares among rows with a value, where these are enough
+    of_known = counts[1:].sum(axis=0)  # shares among rows with a value, if there are enough
     shares = counts / np.where(of_known.min() < LEAST_IN_CLASS, np.inf, of_known)
     shares[0] = counts[0] / sizes
     if values.dtype != object and len(known) > 1:
@@ -233,8 +233,8 @@ def _one_sided(name: str, values: np.ndarray, codes: np.ndarray) -> str:
 
 
 class OneSidedRows(NamedTuple):
-    """Rows with a value of a column, or without one (`side`), how many they are, the share of the
-    most overrepresented class in them, and its share in the other rows.
+    """Rows with a value of a column, or without one (`side`), their number, the share of the most
+    overrepresented class among them, and its share among the other rows.
     """
 
     side: str
@@ -271,6 +271,26 @@ def one_sided_rows(values: np.ndarray, y: np.ndarray, classes: int) -> Iterator[
             side = _split_phrase(place, known)
             found = float(shares[label]), float(others[label])
             yield OneSidedRows(side, place == 0, int(rows[place]), *found)
+
+
+def revealed_class(values: np.ndarray, codes: np.ndarray, classes: int) -> int | None:
+    """Return the class that nearly all rows with one value of a column have, or do not have, unlike
+    the other rows; None if no value reveals a class.
+
+    Examples
+    --------
+    >>> values = np.repeat(np.array(["P", "A", "B"], dtype=object), 50)
+    >>> codes = np.repeat([2, 0, 1, 0], [50, 30, 40, 30])
+    >>> revealed_class(values, codes, 3)
+    2
+    """
+    counts, _ = _count_classes(values, codes, classes)
+    sizes = counts.sum(axis=0)
+    wrong = counts[1:].sum(axis=1, keepdims=True) + sizes - 2 * counts[1:]
+    wrong = np.minimum(wrong, len(codes) - wrong)  # or the rows without the value have the class
+    usual = np.minimum(sizes, len(codes) - sizes)
+    revealed = (wrong <= (1 - NEARLY_ALL) * usual) & (usual >= LEAST_IN_CLASS)
+    return int(revealed.any(axis=0).argmax()) if revealed.any() else None
 
 
 def _split_phrase(split: int, known: np.ndarray) -> str:
@@ -322,7 +342,8 @@ def clearest_pair(
     y = y[rows]
     first, second = np.triu_indices(len(names), 1)
     pairs = values[:, first], values[:, second]
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of pairs without rows
+    # pairs without rows cause warnings
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         alone = _squared_correlations(values, y)
         if classes:
             candidates = [*_settled_classes(*pairs, y)]
@@ -384,7 +405,7 @@ def _pair_masks(
 
 def pair_separates(one: np.ndarray, other: np.ndarray, y: np.ndarray) -> bool:
     """Return whether the criterion of :func:`clearest_pair` separates two classes in nearly all
-    rows that have both columns.
+    rows that have values in both columns.
     """
     known = ~np.isnan(one + other)
     y = y[known]
@@ -412,7 +433,7 @@ def _squared_correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 class JointLeak(NamedTuple):
     """The fewest columns that predict the target of held-out rows, the most important first, with
-    the name of a score and its value; 1 is perfect.
+    the name of a score and its value (1 is perfect).
     """
 
     columns: tuple[str, ...]
@@ -423,8 +444,8 @@ class JointLeak(NamedTuple):
 def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> JointLeak | None:
     """Return the fewest columns, at most five, from which a linear model predicts the target of
     held-out rows almost perfectly: the area under the ROC curve, R² or, with more classes, the
-    share of the errors of always predicting one that it removes is at least 0.99. For a share of
-    rows, this is required of a lower bound by two standard errors.
+    share of the errors of a constant prediction that the model removes is at least 0.99. For a
+    share of rows, this applies to the lower bound at two standard errors.
 
     The model sees each number and its logarithm, so that it contains sums, products and ratios.
     """
@@ -456,9 +477,9 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
 def _fewest(
     inputs: dict[str, np.ndarray], order: list[str], target: np.ndarray, classes: int
 ) -> list[JointLeak]:
-    """Return the fewest columns, in this order, that suffice; for a number, add more if they reduce
-    the unexplained variance to less than a tenth, since one part of a sum may explain nearly all of
-    it.
+    """Return the fewest columns, in this order, that suffice. For a number, more are added if they
+    reduce the unexplained variance to less than a tenth, since one term may explain nearly all of a
+    sum.
     """
     best: list[JointLeak] = []
     for number in range(1, len(order) + 1):
@@ -475,8 +496,8 @@ def _fewest(
 
 
 def _is_usual(values: np.ndarray) -> np.ndarray:
-    """Return which rows have no outlier, since one could determine a fit alone; all rows if there
-    are many outliers.
+    """Return which rows have no outlier, since a single outlier could determine a fit; all rows if
+    there are many outliers.
     """
     usual = np.ones(len(values), dtype=bool)
     present = values[~pd.isna(values)]
@@ -488,8 +509,8 @@ def _is_usual(values: np.ndarray) -> np.ndarray:
 
 
 def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:
-    """Return an indicator of each class (n, classes), or of the second of two; or a number and, if
-    it is positive, its logarithm.
+    """Return an indicator of each class (n, classes), or of the second of two; for a number, the
+    number and, if it is positive, its logarithm.
     """
     if classes == 2:
         return [y[:, None]]
@@ -502,7 +523,7 @@ def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:
 
 
 def _joint_inputs(values: np.ndarray) -> np.ndarray:
-    """Return a column as inputs of a linear model, scaled: indicators of frequent levels; or the
+    """Return a column as scaled inputs of a linear model: indicators of frequent levels; or the
     number, its logarithm if it is not negative, and whether it is missing.
     """
     if values.dtype == object:

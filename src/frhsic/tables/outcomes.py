@@ -65,7 +65,7 @@ GRADE = re.compile("[ivx]+[a-e]?|x*[sml]?")
 # Words of a label such as Lib Dem, LibDem or Lib.-Dem.
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_A-Z]+|[A-Z]+)?\.?")
 OTHER_SIGN = re.compile(r"[^\w\s.-]|[0-9]")
-# Labels for nothing, and beginnings of others that may mean the same.
+# Labels that mean nothing, and beginnings of other labels that may mean the same.
 NOTHING = ("none", "nothing", "nichts", "keine", "keiner", "aucun", "aucune", "ninguno", "nada")
 NEGATIONS = ("no ", "not ", "kein ", "keine ", "nicht ", "pas de ", "sin ", "sem ")
 # A target with at most this many distinct whole numbers may have been meant as classes.
@@ -75,8 +75,8 @@ FEW_NUMBERS = 10
 def find_target(
     check: TableCheck, name: str, positive: object = None
 ) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Return the codes and classes of a target, or None if it cannot be used, and add its
-    problems.
+    """Return the codes and classes of a target, or None if it cannot be used, and add problems with
+    it.
     """
     if name not in check.table:
         return None
@@ -85,9 +85,7 @@ def find_target(
         rest = mask_codes(column, problem.values).dropna()
         if rest.nunique() < 2:
             continue
-        if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            problem = replace(problem, text=f"{problem.text} {_which_sentence(rest)}")
-        check.problems.append(problem)
+        check.problems.append(_ask_positive(problem, rest, positive) if problem.values else problem)
     errors = [p.kind for p in check.problems if p.columns == (name,) and p.certainty == "error"]
     if "target" in errors:  # the numbers are examined as if the other cells were missing
         numbers = readable_numbers(check.cells[name], check.sign)
@@ -112,29 +110,32 @@ def find_target(
 def _merged_label_problems(
     column: pd.Series[Any], codes: np.ndarray, classes: int, positive: object
 ) -> Iterator[Problem]:
-    """Yield problems of labels that are still different after spellings are merged."""
+    """Yield problems with labels that remain after spellings are merged."""
     merged = merge_labels(column)[0]
     if is_text(column):
         alike = [*label_problems(merged, codes if classes == 2 else None)]
         rest = merged.replace(abbreviations(merged.unique().tolist()) if alike else {})
-        if alike and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            alike[-1] = replace(alike[-1], text=f"{alike[-1].text} {_which_sentence(rest)}")
-        yield from alike
+        yield from alike[:-1]
+        yield from (_ask_positive(problem, rest, positive) for problem in alike[-1:])
     if classes == 2 and len(positive_labels(positive, merged)) == 1:
         yield from other_label_problems(merged, codes)
 
 
-def _which_sentence(labels: pd.Series[Any]) -> str:
+def _ask_positive(problem: Problem, labels: pd.Series[Any], positive: object) -> Problem:
+    """Return a problem that also asks which of two remaining labels counts as 1, if unknown."""
+    if positive is not None or labels.nunique() != 2 or not is_unclear(labels):
+        return problem
     shown = " or ".join(option_text("positive", str(label)) for label in labels.unique())
-    return f"Specify which of the two remaining labels counts as 1 ({shown})."
+    text = f"{problem.text} Specify which of the two remaining labels counts as 1 ({shown})."
+    return replace(problem, text=text)
 
 
 def _cell_problems(
     check: TableCheck, column: pd.Series[Any], positive: object
 ) -> Iterator[Problem]:
-    """Yield problems of the cells of a target. Labels can be outcomes, so the user is only asked
-    whether they mean numbers or missing values, except for the positive labels; text with too many
-    labels for classes is meant as numbers, so other cells are errors.
+    """Yield problems with the cells of a target. Labels may be outcomes, so the user is only asked
+    whether they mean numbers or missing values, and not about positive labels. Text with too many
+    labels for classes is meant to be numeric, so its other cells are errors.
     """
     name = str(column.name)
     labels = {*map(fold_text, positive_labels(positive, column.dropna().unique()))}
@@ -150,13 +151,14 @@ def _cell_problems(
     for problem in problems:
         if problem.kind == "ranges" or labels & {*map(fold_text, problem.values)}:
             continue
-        words = all(map(reads_missing, problem.values))  # or none: cells that are not numbers
+        # true if there are no values: cells that aren't numbers
+        words = all(map(reads_missing, problem.values))
         if not is_text(column) or problem.certainty == "certain" or not words:
             yield problem
             continue
         option = "" if "--drop" in problem.option else problem.option
         if classes or problem.values:
-            # a word may be an answer: whoever refuses doesn't pay
+            # a word may be an outcome: those who refused didn't pay
             yield replace(problem, kind=TARGET_LABELS, certainty="possible", option=option)
         elif problem.kind in UNREAD_NUMBERS and problem.certainty == "likely":
             yield replace(problem, kind="target", certainty="error", option=option)
@@ -165,18 +167,17 @@ def _cell_problems(
 
 
 def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
-    """Yield classes with few rows, and whether their labels may be codes for missing values."""
+    """Yield classes with few rows, and say whether their labels may be codes for missing values."""
     labels = [level_text(label) for label in classes]
     digits = {label for label in labels if label.isdigit()}
     for label, rows in zip(labels, np.bincount(codes.astype(int), minlength=len(classes))):
         if rows >= FEW_IN_CLASS:
             continue
         text = (
-            f"Only {format_count(rows, 'row')} of {name!r} {inflect('[has|have]', rows)}"
-            f" {label!r}, so intervals will be wide."
+            f"{name!r} is {label!r} in only {format_count(rows, 'row')}, so intervals will be wide."
         )
         option = ""
-        # a word may be an answer
+        # a word may be an outcome
         certainty: Certainty = "possible" if reads_missing(label) else "likely"
         if len(labels) > 2 and (is_code(label) or digits == {label} <= {*CODES_OF_ANSWERS}):
             text += " If it means missing, treat it as missing."
@@ -187,11 +188,11 @@ def class_problems(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterato
 def label_problems(
     column: pd.Series[Any], codes: np.ndarray | None = None, *, only_short: bool = False
 ) -> Iterator[Problem]:
-    """Yield labels that may be abbreviations of others: three letters or more, or, if there is no
-    other such label, fewer; `only_short` skips the others unless they contain a point or, as only
-    they do, no small letter. With `codes`, labels that count as the same one of two classes are
-    skipped. Problems are likely only for answers, and for labels that differ only in whitespace,
-    hyphens or periods.
+    """Yield labels that may be abbreviations of others, by the rules of :func:`abbreviations`. With
+    `only_short`, labels of three letters or more are skipped unless they are answers, contain a
+    point, differ from the longer label only in spelling, or are in capitals while it is not. With
+    `codes`, pairs that belong to the same class are skipped. Problems are likely only for answers,
+    and for labels that differ only in whitespace, hyphens or periods.
 
     Examples
     --------
@@ -227,10 +228,10 @@ def label_problems(
 
 
 def abbreviations(labels: list[str]) -> dict[str, str]:
-    """Return labels that may be abbreviations, with the longer one of each: spellings of earlier
-    labels, answers with the same meaning, "none" beside the only label such as "no reply", and
-    labels with which longer ones begin. Labels of one or two letters count only if each of them can
-    be an abbreviation of only one other.
+    """Return labels that may be abbreviations, each with the longer label: spellings of earlier
+    labels, answers with the same meaning, "none" if there is exactly one label such as "no reply",
+    and labels with which longer ones begin. Labels of one or two letters count only if each of them
+    can abbreviate exactly one other.
     """
     labels = [label for label in labels if not is_code(label)]
     first: dict[str, str] = {}
@@ -287,8 +288,8 @@ def _continues(start: str, word: str) -> bool:
 
 
 def _shortens(label: str, other: str) -> bool:
-    """Return whether each of several words of a label begins a word of another, as in LibDem, N.
-    Central and v. good; of fewer than three letters only if it ends in a point.
+    """Return whether each of several words of a label begins a word of another label, as in LibDem,
+    N. Central and v. good; a word of fewer than three letters must end in a point.
     """
     short = WORD.findall(label)
     long = WORD.findall(other)
@@ -329,7 +330,7 @@ def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[
         "labels",
         f"{quote_names(others[:5])} in {name!r} ({format_count(rows, 'row')})"
         f" {inflect('[counts|count]', len(others))} as 0, like {like}. To leave these rows out,"
-        " treat them as missing.",
+        " treat their target as missing.",
         (name,),
         rows,
         "possible",
@@ -338,7 +339,7 @@ def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[
 
 
 def number_target_problems(column: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield problems of a target that is predicted as a number."""
+    """Yield problems with a target that is predicted as a number."""
     name = str(column.name)
     if identifiers(column.to_frame()):
         text = f"The target {name!r} seems to identify rows. Is it really the column to predict?"

@@ -1,4 +1,4 @@
-"""Parquet files, read in batches whose memory is charged before it is allocated."""
+"""Parquet files, read in batches; their memory is deducted from a budget before it is allocated."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from frhsic._files import TABLE_TIMES, Budget
 
-# Text of a row, and of a piece unless its last row adds more, at most.
+# Most bytes of text in a row, and in a piece without its last row.
 PIECE_BYTES = 2**24
 
 
 @dataclass(frozen=True)
 class ParquetReader:
-    """A Parquet file whose header was read."""
+    """A Parquet file whose header has been read."""
 
     path: Path
     metadata: Any
@@ -72,7 +72,7 @@ class ParquetReader:
                     " drop it"
                 )
         with self.path.open("rb") as file:
-            # as it is stored: one long text may stand for all rows
+            # text stays encoded as in the file: one long text may stand for all rows
             reader = parquet.ParquetFile(file, metadata=self.metadata, read_dictionary=text)
             for batch in reader.iter_batches(columns=columns):
                 batch.validate(full=True)
@@ -83,7 +83,7 @@ class ParquetReader:
                     lengths += own.fill_null(0).to_numpy(zero_copy_only=False)
                 budget.charge(int(lengths.sum()))
                 if lengths.max(initial=0) > PIECE_BYTES:
-                    raise ValueError(f"it has a row of more than {PIECE_BYTES:,} bytes of text")
+                    raise ValueError(f"it has a row with more than {PIECE_BYTES:,} bytes of text")
                 blocks = np.diff(lengths.cumsum() // PIECE_BYTES, prepend=-1)
                 for start, end in pairwise([*np.flatnonzero(blocks), len(batch)]):
                     piece = dict(zip(columns, batch.select(columns).slice(start, end - start)))

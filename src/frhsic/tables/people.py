@@ -30,7 +30,12 @@ from frhsic.tables.identifiers import (
     unit_keys,
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS, explained_share
-from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, drop_option
+from frhsic.tables.problems import (
+    LEAST_SUSPECTED_ROWS,
+    UNREAD_NUMBERS,
+    Problem,
+    drop_option,
+)
 from frhsic.tables.view import Answers, View
 
 # A column may identify people with several rows, whatever its name, by these criteria: share of
@@ -63,9 +68,11 @@ COMPARED_ROWS = 100_000
 
 
 def identifier_problems(view: View) -> Iterator[Problem]:
-    """Yield a problem for each identifier: a leak if it has values only for some classes; groups if
-    people have several rows, unless groups are already known or another identifier has larger ones.
+    """Yield a problem for each identifier: a leak if it has values only for some classes; or groups
+    to use if people have several rows, unless groups are given, another identifier has larger ones,
+    or the column may contain numbers.
     """
+    unread = {name for p in view.problems if p.kind in UNREAD_NUMBERS for name in p.columns}
     people = []
     for name in view.left_out_as("identifier"):
         column = view.table[name]
@@ -76,18 +83,19 @@ def identifier_problems(view: View) -> Iterator[Problem]:
         if leak or problem.kind == "identifier":
             yield from leak or [problem]
         else:
-            people.append((unit_keys(column).nunique(), problem))
+            people.append(((name in unread, unit_keys(column).nunique()), problem))
     people.sort(key=lambda each: each[0])
-    if view.roles.groups is None:
-        yield from (problem for _, problem in people[:1])
-        people = people[1:]
+    if view.roles.groups is None and people and people[0][1].columns[0] not in unread:
+        yield people.pop(0)[1]
     for _, problem in people:
         text = f"{problem.columns[0]!r} seems to identify people or other units and is left out."
         yield Problem("identifier", text, problem.columns, certainty="certain")
 
 
 def repeated_row_problems(view: View) -> Iterator[Problem]:
-    """Yield the rows that repeat an earlier one in all columns, if some are identifiers."""
+    """Yield the rows that repeat an earlier one in all columns, if some of these are
+    identifiers.
+    """
     groups = view.roles.groups
     keys = view.left_out_as("identifier", "number")
     if groups is not None and view.check.cells[groups].nunique() > MOST_ENCODED_LEVELS:
@@ -108,7 +116,9 @@ def repeated_row_problems(view: View) -> Iterator[Problem]:
 
 
 def repeated_people_problems(view: View) -> Iterator[Problem]:
-    """Yield the rows that repeat an earlier one of the file in all but the identifiers."""
+    """Yield the rows that repeat an earlier one of the file in all columns except the
+    identifiers.
+    """
     ids = [
         problem.columns[0]
         for problem in view.problems
@@ -153,7 +163,7 @@ def filled_by_class(column: pd.Series[Any], answers: Answers | None) -> Iterator
 
 
 def lost_classes(column: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield an error for labels of the target that nearly no row with a group has."""
+    """Yield an error for labels of the target whose rows nearly all lack a group."""
     lacking = unit_keys(column).isna()
     lost = {
         level_text(label): int(own.sum())
@@ -242,8 +252,8 @@ def _agreement(table: pd.DataFrame, keys: pd.Series[Any]) -> float:
 
 def contradicted_targets(view: View) -> Iterator[Problem]:
     """Yield a question about rows that are equal in everything but the target, unless the columns
-    are so coarse that rows of different people are equal: more of them are if the finest column is
-    ignored, or several share all values.
+    are so coarse that different people may have equal rows: if more rows are equal when the finest
+    column is ignored, or if a row occurs more than three times.
 
     Examples
     --------
@@ -315,7 +325,9 @@ def contradicted_people(view: View) -> Iterator[Problem]:
 
 
 def _contradicting_keys(values: pd.Series[Any], keys: pd.Series[Any]) -> tuple[Any, str]:
-    """Return the keys of people whose rows differ though they should not, and by how much."""
+    """Return the keys of people whose rows differ although they should not, and a phrase on how
+    much.
+    """
     name = str(values.name)
     if NAMED_AGE.fullmatch(name) and pd.api.types.is_numeric_dtype(values):
         ages = values.groupby(keys)

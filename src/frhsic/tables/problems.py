@@ -1,4 +1,4 @@
-"""Problems of a table: a description, how certain each is, and the option that resolves it."""
+"""Problems in a table: what is wrong, how certain it is, and the option that resolves it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from frhsic.tables.columns import quote_names
 
 # Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
-# Kinds of problems in the order in which they are decided: what the target is, leaks, then wrong
+# Kinds of problems in the order in which to decide them: what the target is, leaks, then wrong
 # values, then others.
 TARGET_LABELS = "target labels"
 LEAKS = ("leak", "known late", "strong feature")
 WRONG_VALUES = ("missing code", "outlier", "impossible age", "spreadsheet dates", "labels")
 FIRST_DECIDED = (TARGET_LABELS, *LEAKS, *WRONG_VALUES)
-# Kinds of problems of columns that are read as text, or not at all, though they have other values.
+# Kinds of problems with columns of numbers or dates that are read as text, or not at all.
 UNREAD_NUMBERS = ("text in numbers", "spreadsheet dates", "detection limit")
 UNREAD = ("unreadable", "dates", *UNREAD_NUMBERS)
 # Most cells that an option lists.
@@ -32,7 +32,7 @@ class SuspiciousColumnWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a table.
+    """One problem in a table.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Problem:
     columns
         The affected columns.
     rows
-        Number of affected rows; None if that is all of them or unknown.
+        Number of affected rows; None if all rows are affected or the number is unknown.
     certainty
         ``"error"`` if the table cannot be used as it is, ``"certain"`` if the problem was handled
         as the text says, ``"likely"`` if the user has to decide, ``"possible"`` if the column is
@@ -139,8 +139,8 @@ def not_dropped(names: Iterable[str], problems: Iterable[Problem]) -> list[str]:
 
 
 def settle_dropped(problems: Sequence[Problem], names: Sequence[str]) -> list[Problem]:
-    """Return the different problems, without options for those of the columns `names` that are
-    likely to be dropped, and with the option to drop columns that can't be read.
+    """Return each problem once, without options for columns among `names` that are likely to be
+    dropped, and with the option to drop columns that can't be read.
     """
     dropped = {*names} - {*not_dropped(names, problems)}
     return [_settle_problem(problem, dropped, names) for problem in dict.fromkeys(problems)]

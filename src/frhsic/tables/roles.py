@@ -16,7 +16,7 @@ class ColumnRoles:
 
     `features` and `drop` may contain patterns such as ``x_*``; without `features`, all other
     columns are features. `positive` is the value of the target that counts as 1, or several (in
-    text, separated by commas); `favourable` is the desirable outcome, on which Equal Opportunity is
+    text, separated by commas); `favourable` is the desirable outcome, on which equal opportunity is
     measured (by default the positive one). `groups` and `order` are columns to split rows by,
     `weights` contains row weights; none of them are features. `drop_repeated` keeps one of
     identical rows.

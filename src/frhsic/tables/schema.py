@@ -56,11 +56,11 @@ MEASURED = (
 )
 # Thousands separators that are never decimal separators.
 GROUP_SIGNS = r"(?<=[0-9])['\u2019\u00a0\u202f\u2009 ](?=[0-9]{3}(?![0-9]))"
-# Fewest distinct numbers such as 1,234, all with three digits after the comma, that show it is not
-# a decimal comma in a file with decimal points.
+# Fewest distinct numbers such as 1,234, all with three digits after the comma, that show that the
+# comma is not a decimal comma in a file with decimal points.
 CLEARLY_GROUPED = 20
-# Decimal separators of a column of decimal numbers with points, a few of which have commas, and
-# such a number, which cannot be a thousand.
+# Decimal separators of a column of numbers with decimal points, a few of which have decimal commas,
+# and a number whose comma cannot separate thousands.
 BOTH_SIGNS = ".,"
 DECIMAL_COMMA = "[-+]?([0-9]+,([0-9]{1,2}|[0-9]{4,})|0?,[0-9]+)"
 # Suffixes for thousands and millions.
@@ -72,7 +72,8 @@ MOST_DATES = 0.5
 LEVELLED = ("text", "category", "identifier")
 # Most characters of a date format.
 LONGEST_FORMAT = 100
-# Up to this many rows, a table is coded cell by cell, which is faster than column by column.
+# A table with at most this many rows is encoded cell by cell, which is faster than column by
+# column.
 FEW_ROWS = 8
 _DAY = "(0?[1-9]|[12][0-9]|3[01])"
 _MONTH = "(jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]*"
@@ -127,11 +128,11 @@ DOTTED_DATE = r"^([0-9]+)\.([0-9]+)\.([0-9]{4})$"
 
 @dataclass(frozen=True)
 class ColumnType:
-    """One column: its kind, its levels if it has any, and the format of its values in text: dates
-    in a strptime format, or, if that is empty, as 2024-05-31 or 31.05.2024; numbers, if `grouped`,
-    also as 1,234.5 (with decimal commas, 1.234,5) and with a unit, such as $1,234.5 or, if `unit`
-    is "kg", 1,234.5 kg. `decimal` is the decimal separator of a column if it differs from that of
-    the file; :data:`BOTH_SIGNS` if the column has points and commas.
+    """The type of a column: its kind, its levels, if any, and the format of its values in text.
+    Dates have a strptime format or, if that is empty, are written as 2024-05-31 or 31.05.2024. If
+    `grouped`, numbers may be written as 1,234.5 (with decimal commas, 1.234,5) and with a unit:
+    $1,234.5 or, if `unit` is "kg", 1,234.5 kg. `decimal` is the decimal separator of the column if
+    it differs from that of the file; :data:`BOTH_SIGNS` means points and commas.
     """
 
     name: str
@@ -145,7 +146,7 @@ class ColumnType:
 
     def __post_init__(self) -> None:
         if self.date_format:
-            _dates(pd.Series(["x"]), self.date_format)  # text that is not a format raises
+            _dates(pd.Series(["x"]), self.date_format)  # raises for an invalid format
 
     def __call__(self, column: pd.Series[Any], decimal: str = ".") -> pd.Series[Any]:
         """Return the values in the column's type, with NaN for missing ones."""
@@ -217,7 +218,9 @@ class ColumnType:
         return self._spellings.get(fold_text(text))
 
     def code(self, cell: Any) -> float | None:
-        """Return one value as a number, like :meth:`codes`, or None if that needs :meth:`codes`."""
+        """Return one value as a number, like :meth:`codes`, or None if only that method can convert
+        it.
+        """
         if not pd.api.types.is_scalar(cell):
             return None
         if pd.isna(cell):
@@ -249,7 +252,7 @@ class ColumnType:
         if self.kind not in ("text", "category"):
             return Counter()
         codes, levels = self._match_levels(column)
-        counts = np.bincount(codes[codes >= 0])  # each level has a row
+        counts = np.bincount(codes[codes >= 0])  # each distinct value occurs
         known = {None, *self.levels}
         return Counter({level: int(n) for level, n in zip(levels, counts) if level not in known})
 
@@ -269,8 +272,8 @@ class ColumnType:
         return codes, levels
 
     def _parse(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-        """Return text without markers for missing values as values, with NaN for text that cannot
-        be read.
+        """Convert text without markers for missing values to values; text that cannot be read
+        becomes NaN.
         """
         if self.kind == "number":
             if self.grouped:
@@ -342,7 +345,7 @@ class Schema:
         separator
             Character between the fields of a text file.
         date_format
-            Format of strptime. It is used for a column of text if it fits most of the values.
+            Format of strptime, used for columns of text in which it fits most values.
         """
         columns = tuple(
             _learn_column(str(name), table[name], decimal, date_format) for name in table
@@ -379,7 +382,7 @@ class Schema:
             if date_format and (column.date_format or not learned):
                 column = replace(column, date_format=date_format)
             read = column(self._cells(table, column.name), sign)
-            if column.grouped:  # until now, codes among amounts of money were text
+            if column.grouped:  # before this, codes among amounts of money were text
                 read = mask_codes(read, self.missing.get(column.name, ()))
             values[column.name] = read
         return pd.DataFrame(values, table.index)
@@ -400,7 +403,7 @@ class Schema:
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return rows given as dictionaries keyed by column as the same numbers, cell by cell."""
+        """Return the same numbers for rows given as dictionaries keyed by column, cell by cell."""
         for row in rows:
             self.require_names(row)
         codes = np.empty((len(rows), len(self.columns)))
@@ -465,7 +468,7 @@ class ReplacingSchema(Schema):
         return super().codes(pd.DataFrame(cells))
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return rows given as dictionaries keyed by column as the same numbers."""
+        """Return the same numbers for rows given as dictionaries keyed by column."""
         for row in rows:
             self.require_names(row)
         return np.vstack([self.codes(pd.DataFrame([row])) for row in rows])
@@ -625,7 +628,8 @@ def plain_digits(cells: pd.Series[Any], decimal: str) -> tuple[pd.Series[Any], s
     if not known and decimal == "." and has_groups:
         points = commas_to_points(cells)
         rest = cells[points == cells]
-        decimals = rest.str.fullmatch(r"[-+]?[0-9]*\.[0-9]+").any()  # else 1,2 may be two answers
+        # without a decimal number, 1,2 may be two answers
+        decimals = rest.str.fullmatch(r"[-+]?[0-9]*\.[0-9]+").any()
         if decimals and not rest.str.fullmatch(r"[-+]?[0-9]+(,[0-9]+)+(\.[0-9]+)?").any():
             return points, BOTH_SIGNS
     return (plain if known else cells), sign
@@ -638,8 +642,8 @@ def commas_to_points(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
-    """Return the decimal separator of amounts of money: the sign before one or two final digits,
-    not before three.
+    """Return the decimal separator of amounts of money, which precedes one or two final digits, not
+    three.
     """
     cents = cells.str.extract(r"([.,])[0-9]{1,2}(?:e[36])?$")[0].dropna()
     if len(cents):
@@ -651,7 +655,7 @@ def _money_sign(cells: pd.Series[Any], decimal: str) -> str:
 
 
 def converted_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Return the cells that are dates among numbers, into which a spreadsheet converts numbers.
+    """Return the dates among numbers; a spreadsheet may have converted them from numbers.
 
     Examples
     --------
@@ -671,7 +675,7 @@ def converted_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 
 def remove_units(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return text without currency and percent signs, without blanks and apostrophes between groups
+    """Return text without currency and percent signs, without spaces and apostrophes between groups
     of digits, and with thousands, millions and amounts in parentheses written as numbers.
 
     Examples
@@ -713,7 +717,7 @@ def remove_measure(cells: pd.Series[Any], unit: str) -> pd.Series[Any]:
 
 
 def remove_grouping(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Remove the signs between groups of three digits from numbers in text: 1,234.5 becomes 1234.5.
+    """Remove the separators of groups of three digits from numbers in text: 1,234.5 becomes 1234.5.
     A number that clearly uses the other decimal separator, such as 1.234,5, gets `decimal` instead.
 
     Examples

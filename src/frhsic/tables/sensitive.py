@@ -1,4 +1,4 @@
-"""Sensitive attributes as numbers, and the problems of their cells."""
+"""Sensitive attributes as numbers, and the problems with their cells."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ from frhsic.tables.problems import (
 from frhsic.tables.schema import DATE, SHORT_DATE, converted_numbers
 from frhsic.tables.view import TableCheck, View
 
-# Standard errors by which the mean targets of rows with and without an attribute must differ.
+# Least difference between the mean targets of rows with and without an attribute, in standard
+# errors.
 LACKING_ERRORS = 4
 
 
 def find_attributes(check: TableCheck, names: Sequence[str]) -> pd.DataFrame:
-    """Return sensitive attributes as numbers, without those that cannot be used, and add their
-    problems.
+    """Return sensitive attributes as numbers, without those that cannot be used, and add problems
+    with them.
     """
     attributes = {}
     for name in names:
@@ -63,7 +64,9 @@ def find_attributes(check: TableCheck, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _convert_units(check: TableCheck, name: str) -> None:
-    """Convert the numbers of an attribute to one unit, and add the option that does so."""
+    """Convert the numbers of an attribute to one unit, and add an error with the option that does
+    so.
+    """
     cells = check.cells[name].dropna().str.strip() if is_text(check.table[name]) else None
     if cells is None or not (units := unit_replacements(cells)):
         return
@@ -73,7 +76,7 @@ def _convert_units(check: TableCheck, name: str) -> None:
 
 
 def _read_attribute(check: TableCheck, name: str) -> pd.Series[Any]:
-    """Return an attribute whose cells are numbers or bands, and add its problems."""
+    """Return an attribute whose cells are numbers or bands, and add problems with it."""
     words = f"sensitive attribute {name!r}"
     column = check.table[name]
     if is_text(column) and column.dropna().map(band).isna().any():
@@ -94,11 +97,11 @@ def _read_attribute(check: TableCheck, name: str) -> pd.Series[Any]:
 
 def _numbers_among_words(check: TableCheck, name: str) -> pd.Series[Any] | None:
     """Return the numbers of an attribute if only a few words, words for missing values, or dates
-    prevent it from being read as numbers or bands, with NaN in their place; else None.
+    prevent it from being read as numbers or bands, with NaN in their place; otherwise None.
     """
     if not is_text(check.table[name]):
         return None
-    with contextlib.suppress(ValueError, TypeError):  # bands
+    with contextlib.suppress(ValueError, TypeError):  # it contains bands only
         attribute(check.table[name], name)
         return None
     words = f"sensitive attribute {name!r}"
@@ -123,7 +126,7 @@ def _numbers_among_words(check: TableCheck, name: str) -> pd.Series[Any] | None:
         check.problems.append(
             Problem(
                 "attribute",
-                f"{said} Replace them with numbers.",
+                f"{said} Replace such values with numbers.",
                 (name,),
                 int(words_for_numbers.sum()),
                 "error",
@@ -149,7 +152,7 @@ def _numbers_among_words(check: TableCheck, name: str) -> pd.Series[Any] | None:
 
 
 def _plain_number_problems(check: TableCheck, name: str) -> Iterator[Problem]:
-    """Yield problems of the numbers of an attribute that are not bands or words."""
+    """Yield problems with the numbers of an attribute that are not bands or words."""
     numbers = readable_numbers(check.cells[name], check.sign)
     yield from number_problems(mask_codes(numbers.dropna(), check.schema.missing.get(name, ())))
 
@@ -163,7 +166,9 @@ def check_varies(s: pd.DataFrame, where: str) -> None:
 
 
 def lacking_problems(view: View) -> Iterator[Problem]:
-    """Yield attributes whose missing rows differ from the others in their target."""
+    """Yield attributes whose values are missing in rows with a different mean target from the
+    others.
+    """
     if view.answers is None or view.count > 2:
         return
     rows, codes, classes = view.answers

@@ -30,7 +30,7 @@ YES = {*_YES.split()}
 NO = {*_NO.split()}
 # Largest number of classes of a target of text or whole numbers.
 MOST_CLASSES = 20
-# Codes for a missing answer among 0 and 1, or 1 and 2.
+# Codes for a missing answer among the answers 0 and 1, or 1 and 2.
 CODES_OF_ANSWERS = ("-1", "7", "8", "9")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 
@@ -49,17 +49,17 @@ def read_target(
     column
         Values of the target.
     positive
-        Value that counts as 1, or several of them, while all others count as 0; text that is no
-        value lists them, separated by commas. By default the affirmative one of two answers such as
-        yes and no, or the larger of two numbers.
+        Value that counts as 1, or several values; all others count as 0. Text that is not a value
+        of the target lists several, separated by commas. By default the affirmative one of two
+        answers such as yes and no, or the larger of two numbers.
 
     Returns
     -------
     codes
-        0, 1, ... for each row, or its number for a regression.
+        0, 1, ... for each row, or the numbers themselves for a regression.
     classes
-        The values of the codes, as text, booleans or numbers; None for a regression. If one value
-        is compared with several others, the first class is "not" followed by this value.
+        The value that each code stands for, as text, booleans or numbers; None for a regression. If
+        one value is compared with several others, the first class is "not" followed by this value.
     notes
         Sentences about merged labels and about the number of rows of each class.
 
@@ -119,7 +119,7 @@ def read_target(
 
 def rarest_label(column: pd.Series[Any]) -> str | None:
     """Return the label of a target with the fewest rows, after spellings are merged; None if there
-    are too many for classes.
+    are too many labels for classes.
     """
     counts = merge_labels(column)[0].astype(str).value_counts()
     return None if len(counts) > MOST_CLASSES else str(counts.index[-1])
@@ -136,7 +136,7 @@ def merge_labels(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
 
 def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     """Return labels after merging answers with the same meaning into the most frequent one, with a
-    sentence about it; only if both meanings occur.
+    sentence on what was merged; nothing is merged unless both meanings occur.
     """
     if column_kind(column) != "category":
         return column, []
@@ -177,7 +177,7 @@ def answer_sense(label: object, labels: Iterable[object] = ()) -> str | None:
 
 
 def _merged_answer(positive: object, values: Sequence[Any]) -> object:
-    """Return the value that an answer was merged into."""
+    """Return the value into which an answer was merged."""
     sense = answer_sense(positive, values)
     if sense is None or fold_spelling(positive) in map(fold_spelling, values):
         return positive
@@ -198,8 +198,8 @@ def _class_sentence(column: pd.Series[Any], codes: np.ndarray) -> str:
 
 
 def _class_pair(*pair: Any) -> np.ndarray:
-    """Return two classes in one type: text, booleans, or numbers, which are integers if both
-    are.
+    """Return two classes as an array of one type: text, booleans, or numbers (integers if both
+    are).
     """
     if any(isinstance(value, str) for value in pair):
         return np.array([level_text(value) for value in pair], dtype=object)

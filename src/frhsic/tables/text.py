@@ -27,7 +27,7 @@ FOOTER_LINES = 10
 FOOTER_CHARACTERS = 2**16
 # Fewest columns of a table that is found below a title.
 TITLED_COLUMNS = 3
-# Beginning of the names of columns without one.
+# Beginning of the names given to columns without a name.
 UNNAMED = "Unnamed: "
 # Most characters of a line, and most lines, in a message.
 SHOWN_CHARACTERS = 60
@@ -40,7 +40,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _POINT = re.compile(r"[-+]?[0-9]*\.[0-9]+")
 _COMMA = re.compile(r"[-+]?([0-9]+|[1-9][0-9]{0,2}(\.[0-9]{3})+),[0-9]+")
 _NUMBER = re.compile(r"[-+]?[0-9.,]+")
-# May be decimal numbers, or digits grouped in threes, as they are if another cell is 1.234,5.
+# Cells that may be decimal numbers, or digits grouped in threes, as next to a cell 1.234,5.
 _GROUPS = re.compile(r"[-+]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 # The beginning of a remark below a table, such as "Source: " and "* preliminary".
@@ -57,7 +57,7 @@ _SIGNED = re.compile(r"\s*[-+][0-9.,]*([eE][-+]?[0-9]+)?%?\s*")
 
 @dataclass(frozen=True)
 class TextReader:
-    """A text file whose header was read.
+    """A text file whose header has been read.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class TextReader:
         header, *rows = found[table]
         header_lines = _count_lines(lines, delimiter, len(titles) + 1)
         if header_lines >= len(lines):
-            raise ValueError("it has a header and no rows")
+            raise ValueError("it has a header but no rows")
         sign = decimal or _decimal(rows, delimiter)
         if delimiter == sign:
             raise ValueError(
@@ -164,7 +164,7 @@ class TextReader:
         return list(words)[::-1]
 
     def _is_footer(self, line: str) -> bool:
-        if line.count('"') % 2:  # the end of a cell of several lines
+        if line.count('"') % 2:  # the end of a cell with several lines
             return False
         return _is_remark(next(csv.reader([line], delimiter=self.separator)), len(self.names))
 
@@ -219,12 +219,12 @@ class TextReader:
             raise ValueError(self._uneven_sentence(uneven))
 
     def _uneven_sentence(self, rows: Sequence[Any]) -> str:
-        """Return what is wrong with rows that have more or fewer fields than the header."""
+        """Describe what is wrong with rows that have more or fewer fields than the header."""
         texts = [row.text.strip() for row in rows]
         first = rows[0]
         said = (
-            f"row {first.number:,} has {format_count(first.actual_columns, 'field')} and the header"
-            f" {first.expected_columns}: {_quote_line(texts[0])}"
+            f"row {first.number:,} has {format_count(first.actual_columns, 'field')}, but the"
+            f" header has {first.expected_columns}: {_quote_line(texts[0])}"
         )
         if first.actual_columns > first.expected_columns:
             sign = SEPARATORS.get(self.separator, repr(self.separator))
@@ -322,8 +322,9 @@ def _is_even(rows: list[list[str]]) -> bool:
 
 
 def _table_rows(rows: list[list[str]]) -> slice:
-    """Return which rows are the table: all but lines above an even table with a header that have
-    one text, or at most half of its fields, and lines of words below a table.
+    """Return which rows belong to the table: all except lines of words below it and, if it has a
+    header and equally many fields in all rows, lines above it with a single text or at most half as
+    many fields.
     """
     widest = max(map(len, rows))
     remarks = [_is_remark(row, widest) for row in rows]
@@ -351,7 +352,7 @@ def _table_rows(rows: list[list[str]]) -> slice:
 
 def is_total(label: str, *, begins: bool = False) -> bool:
     """Return whether a text is the label of a row of totals, possibly followed by a colon or the
-    number of rows, such as "Total (200 rows)", or whether it only begins with one.
+    number of rows, such as "Total (200 rows)"; with `begins`, whether it begins with such a label.
     """
     if not label.lstrip()[:1].isalpha():  # most cells are numbers
         return False
@@ -361,9 +362,9 @@ def is_total(label: str, *, begins: bool = False) -> bool:
 
 
 def _is_remark(fields: list[str], width: int) -> bool:
-    """Return whether a line is a remark or totals below a table of this width, unlike a truncated
-    row: several words and nothing else, or fewer fields than in the header after a label such as
-    "Total".
+    """Return whether a line below a table of this width is a remark or contains totals, rather than
+    being a truncated row: it has several words and nothing else, or fewer fields than the header
+    after a label such as "Total".
     """
     first = fields[0]
     short = len(fields) < width or len(fields) == 1
@@ -373,7 +374,7 @@ def _is_remark(fields: list[str], width: int) -> bool:
 
 
 def _count_lines(lines: list[str], separator: str, rows: int) -> int:
-    """Return how many lines the first rows take, with the blank lines above them."""
+    """Return how many lines the first rows span, including blank lines above them."""
     reader = csv.reader(lines, delimiter=separator)
     filled = (row for row in reader if "".join(row).strip())
     for _ in itertools.islice(filled, rows):
@@ -382,7 +383,7 @@ def _count_lines(lines: list[str], separator: str, rows: int) -> int:
 
 
 def _height(row: list[str]) -> int:
-    """Return how many lines a row takes."""
+    """Return how many lines a row spans."""
     return 1 + sum(cell.count("\n") for cell in row)
 
 

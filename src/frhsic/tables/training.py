@@ -51,7 +51,8 @@ class TrainingTable:
     dropped
         Number of rows of the table that lack the target or the column to split by, or were removed.
     lacking
-        Number of rows without each required value, and with those named before it.
+        For each required column, the number of rows without a value that have values for the
+        columns named before it.
     removed, repeated
         Numbers of dropped lines that contain totals or repeat the header, and of dropped rows that
         repeat an earlier one.
@@ -67,7 +68,7 @@ class TrainingTable:
     order
         Column to split rows by, such as a date, or None.
     weights
-        Column of weights of rows, or None.
+        Column of row weights, or None.
     places
         Position of each row in the file, or None.
     schema
@@ -122,7 +123,7 @@ class TrainingTable:
         for rows in (train, held):
             check_varies(
                 self.s.iloc[rows],
-                f"all {len(rows):,} rows of one part of the split; the table is too small",
+                f"all {len(rows):,} rows of one part of the split; pass more rows",
             )
         return train, held
 
@@ -218,12 +219,12 @@ def read_training_table(
 def _favourable_class(
     column: pd.Series[Any], codes: np.ndarray, classes: np.ndarray | None, favourable: object
 ) -> object:
-    """Return the class of the favourable value, or None if it is not named."""
+    """Return the class of the favourable value, or None if none was named."""
     if favourable is None:
         return None
     if classes is None:
         raise ValueError(
-            f"favourable={favourable!r} needs a target with two classes; this one is numeric."
+            f"favourable={favourable!r} needs a target with two classes, but the target is numeric."
         )
     rows = is_positive(column, favourable, str(column.name)) == 1
     if not rows.any():

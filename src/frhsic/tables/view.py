@@ -1,5 +1,5 @@
-"""The input of searches for problems: a table as it was read, and as if the options that its
-problems suggest had been passed.
+"""The input of searches for problems: a table as it was read, and as it would be read with the
+options that its problems suggest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from frhsic.tables.targets import rarest_label, read_target
 class TableCheck:
     """The columns of a table with their types, and the problems found so far.
 
-    Columns that cannot be read are an error, and missing from `table` and `schema`.
+    Columns that cannot be read are reported as errors, and left out of `table` and `schema`.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class TableCheck:
 
     @property
     def sorted_problems(self) -> list[Problem]:
-        """The problems, errors first and those that were handled last."""
+        """The problems, errors first and those already handled last."""
         return sort_problems(self.problems)
 
     @property
@@ -118,11 +118,11 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A table with the roles of its columns, as searches for problems see it: its cells and, as if
-    the options that its problems suggest had been passed, its attributes, target and features.
+    """A table with the roles of its columns, for searches for problems: its cells as they were
+    read, and its attributes, target and features with the options that its problems suggest.
 
-    What is computed from problems is computed once, when a search needs it first; which columns are
-    still in question depends on all problems found so far.
+    What depends on problems is computed once, when a search first needs it, except which columns
+    are still in question: this depends on all problems found so far.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class View:
                 reasons[name] = "empty"
             elif name in self.named:
                 continue
-            # an identifier with repeated values is that of people
+            # an identifier with repeated values identifies people
             elif is_index(column) and not (identifies and column.is_unique):
                 reasons[name] = "number"
             elif kinds[name] == "identifier" or identifies:
@@ -187,7 +187,9 @@ class View:
         return reasons
 
     def left_out_as(self, *reasons: str) -> list[str]:
-        """Return the columns that are left out for some reasons, in the order of the reasons."""
+        """Return the columns that are left out for the given reasons, in the order of these
+        reasons.
+        """
         return [name for why in reasons for name, own in self.left_out.items() if own == why]
 
     @cached_property
@@ -258,8 +260,8 @@ class View:
 
     @cached_property
     def known(self) -> Answers | None:
-        """The target in the rows that have one and, if rows belong to people, a person; None if
-        columns can't be compared with it.
+        """The target in the rows that have one and, if there are identifiers of people, values for
+        these; None if the target is too large for comparisons with columns.
         """
         if self.answers is None or np.abs(self.answers.codes).max(initial=0.0) > LARGEST_NUMBER:
             return None
@@ -269,7 +271,7 @@ class View:
 
     @cached_property
     def examined(self) -> Answers | None:
-        """The target in evenly spaced rows; None if it is known in too few."""
+        """The target in evenly spaced rows; None if too few rows have one."""
         if self.known is None or len(self.known.rows) < LEAST_SUSPECTED_ROWS:
             return None
         rows, codes, classes = self.known

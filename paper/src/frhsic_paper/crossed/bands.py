@@ -48,8 +48,8 @@ def bands_of(s: np.ndarray, number: float) -> Callable[[np.ndarray], np.ndarray]
 
 
 def bands_with_both(s: np.ndarray, y: np.ndarray, number: float) -> Callable[..., np.ndarray]:
-    """Return the bands of s. If a band would have rows of only one class, for which
-    ThresholdOptimizer raises an error, there are fewer bands.
+    """Return the bands of s. There are fewer bands if a band would have rows of only one class, for
+    which ThresholdOptimizer raises an error.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from frhsic_paper.crossed.rows import FRESH, NUMBERS
 from frhsic_paper.crossed.settings import CLOSED_FORM, NONE, USES_S, WITH_S, Quantity
 from frhsic_paper.plot import ACCENT, GRAY, WIDTH, Drawn, finish, name_rows, page_style
 from frhsic_paper.printed import dataset_name, method_name
-from frhsic_paper.records import grouped
+from frhsic_paper.records import Record, grouped
 from frhsic_paper.results import Results
 from frhsic_paper.table import Cell, Column, Listed, Spread, Table
 
@@ -37,10 +37,17 @@ Cells = dict[tuple[Quantity, str, str], dict[str, Cost]]
 """Costs of all methods by quantity, base and table."""
 
 
+def final_paths(results: Results) -> list[Record]:
+    """Return the paths on the fresh tables, by table, base and unit, since the order of records
+    depends on which of them were run again.
+    """
+    found = [p for p in results.records("crossed/final", "corrected") if p["dataset"] in FRESH]
+    return sorted(found, key=lambda p: (FRESH.index(p["dataset"]), p["base"], p["unit"]))
+
+
 def all_costs(results: Results) -> Cells:
     """Return the costs of all methods on the fresh tables."""
-    paths = (p for p in results.records("crossed/final", "corrected") if p["dataset"] in FRESH)
-    cells = grouped(paths, "quantity", "base", "dataset")
+    cells = grouped(final_paths(results), "quantity", "base", "dataset")
     return {key: each for key, own in cells.items() if (each := costs(own))}
 
 
@@ -150,7 +157,7 @@ def reach_table(results: Results, cells: Cells) -> Table:
     smallest level.
     """
     least: dict[tuple[Quantity, str, str], dict[str, float]] = {}
-    for path in results.records("crossed/final", "corrected"):
+    for path in final_paths(results):
         key = (path["quantity"], path["base"], path["dataset"])
         if key in cells:
             least.setdefault(key, {})[path["way"]] = np.nanmin([gaps[0] for gaps in path["gaps"]])

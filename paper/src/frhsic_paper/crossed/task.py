@@ -102,8 +102,8 @@ class Task(NamedTuple):
 
 
 class Regressed(NamedTuple):
-    """Predictions of y or functions of S, (n, K): for training rows, from models fitted without
-    their part; for other rows, from a model fitted to all training rows.
+    """Predictions of y or functions of S, (n, K): for training rows, from models fitted without the
+    part that contains them; for other rows, from a model fitted to all training rows.
     """
 
     train: np.ndarray

@@ -1,5 +1,5 @@
-"""Statistics as used for the paper's printed numbers, including wrong ones. Use them to reproduce,
-not to measure.
+"""Statistics as used for the paper's printed numbers, including wrong ones. Use them to reproduce
+these numbers, not to measure.
 """
 
 from __future__ import annotations
@@ -162,10 +162,10 @@ def published_mutual_information(z: Any, s: Any, *, n_neighbors: int = 5) -> flo
     zero.
 
     Like :func:`frhsic.dependence.mutual_information`, but :math:`n_z(i)` counts the other rows at
-    distance *at most* :math:`\varepsilon_i`; z is projected on the fewest principal components with
-    95 % of its variance, from two to five; z and s are not scaled, and ties are not broken. If z
-    has a larger scale than s, the counts bias it by up to -1/k, so zero does not mean independence.
-    Use it to compare with the published values only, and
+    distance *at most* :math:`\varepsilon_i`; z is projected onto the fewest principal components
+    with 95 % of its variance, from two to five; z and s are not scaled, and ties are not broken. If
+    z has a larger scale than s, the counts bias it by up to -1/k, so zero does not mean
+    independence. Use it to compare with the published values only, and
     :func:`frhsic.dependence.mutual_information` to measure.
 
     Parameters

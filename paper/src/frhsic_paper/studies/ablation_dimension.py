@@ -73,8 +73,8 @@ def _grows(values: Sequence[ByRepeat]) -> bool:
 @protocol_rule("ablation-dimension")
 def _dimension(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls,
-    each by more than two standard errors over paired splits; one seed cannot tell. λ = 5, as in the
-    paper, where classifiers are all but constant; the table has λ = 0.5 too.
+    each by more than two standard errors over paired splits; one seed is not enough. As in the
+    paper, λ = 5, where classifiers are almost constant; the table also has λ = 0.5.
     """
     values = [
         values_by_repeat(own, protocol.gdp, "frhsic", PRINTED_WEIGHT)

@@ -336,7 +336,7 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 )
 @protocol_rule(SPECTRA, splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """With distinct values of S; ties, as in age, make the smallest eigenvalue zero at every σ."""
+    """For distinct values of S; ties, as in age, make the smallest eigenvalue zero at every σ."""
     rows = _of(records, "distinct")
     if len(rows) < 2:
         return NOT_RUN

@@ -228,7 +228,7 @@ def _resolution(rule: str) -> str:
 @protocol_rule(RECORDS, splits=0)
 def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Published: variance over the full sample, which is not the theorem's left side once
-    directions are cut off. Corrected: the projected variance at several resolutions, in double
+    directions are dropped. Corrected: the projected variance at several resolutions, in double
     precision.
     """
     below = [r["lhs_max"] <= r["rhs"] for r in matching(records, method="frhsic")]
@@ -243,10 +243,10 @@ def _valid(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule(RECORDS, splits=0)
 def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """A bound says something where it is below the trivial one. A head of norm 1 has a variance of
-    at most tr(K̃)/n on these rows, and of at most 0.5 on any (the column “trivial”); the heads of
-    the figure, k(z₀, ·), have values in [0, 1] and so at most 0.25. The least of the three counts.
-    At full resolution, all directions above 1e-6 of the largest.
+    """A bound is informative if it is below the trivial one. A head of norm 1 has a variance of at
+    most tr(K̃)/n on these rows, and of at most 0.5 on any rows (the column “trivial”); the heads in
+    the figure, k(z₀, ·), have values in [0, 1] and so a variance of at most 0.25. The smallest of
+    the three counts. Full resolution: all directions above 1e-6 of the largest.
     """
     full = [r for r in matching(records, method="frhsic") if r.get("rule", ALL) == ALL]
     right, times = [r["rhs"] for r in full], [r["rhs"] / r["trivial"] for r in full]

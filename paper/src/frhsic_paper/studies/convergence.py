@@ -207,7 +207,7 @@ def slope_table(records: Sequence[Record], protocol: Protocol) -> Table:
             [STATISTICS[name], in_paper.get(name.upper()), slope.value, interval, truths[name]]
         )
     headings = ("estimator", Column("printed slope", 2, printed=True), "slope", "95 % interval")
-    return Table.from_rows([*headings, Column("value it is held against", 5)], rows)
+    return Table.from_rows([*headings, Column("reference value", 5)], rows)
 
 
 @page_style()
@@ -243,9 +243,9 @@ def _text(slope: Slope) -> str:
 @claim("hsic-rate", "Section 5.2", "Empirical HSIC converges at n^(−1/2).", "slope −0.46")
 @protocol_rule("convergence")
 def _hsic_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Slope with a bootstrap 95 % interval; it holds where the interval contains −1/2. As
-    published, errors are taken against one draw of 20,000 rows, itself 5 % off the exact value;
-    corrected, against the exact one.
+    """Slope with a bootstrap 95 % interval; the claim holds if the interval contains −1/2.
+    Published: errors relative to one draw of 20,000 rows, which is 5 % off the exact value;
+    corrected: relative to the exact value.
     """
     slope = slopes(records).get("hsic")
     return NOT_RUN if slope is None else Outcome(slope.low <= -0.5 <= slope.high, _text(slope))
@@ -259,9 +259,9 @@ def _hsic_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("convergence")
 def _eipm_rate(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """It holds where the interval contains −2/5 and lies above HSIC's. With γ fixed, as in the
+    """The claim holds if the interval contains −2/5 and lies above HSIC's. With γ fixed, as in the
     published run, EIPM estimates a smoothed quantity (.0977, not .1996) at the same rate as HSIC;
-    with a bandwidth that shrinks, against the true value, it is slower.
+    with a bandwidth that shrinks, it approaches the true value more slowly.
     """
     fitted = slopes(records)
     name = EIPM[protocol.name]

@@ -315,7 +315,7 @@ def _way(unit: Unit) -> object:
 
 STUDY = Study(
     name="crossed",
-    about="every way to parity on every base: the cost of parity apart from the base",
+    about="every method on every base model: the cost of parity apart from the base",
     title="The same base, the same rows",
     words="""
         Four bases: the paper's network, a tuned network, boosted trees (LightGBM) and additive

@@ -62,8 +62,8 @@ DIMENSIONS = (1, 2, 3, 4, 5)
 ROWS, WEIGHT = 2000, 10.0
 
 PUBLISHED_POSITIONS = (0, 3, 4, 5)
-"""Columns of X that were used as sensitive. The intended ones were age, capital gain and loss, and
-hours, but age is not in X.
+"""Columns of X that were used as sensitive. The intended columns were age, capital gain and loss,
+and hours, but age is not in X.
 """
 
 NAMED_COLUMNS = ("age", "capital-gain", "capital-loss", "hours-per-week")
@@ -328,7 +328,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 )
 @protocol_rule("high-dimensional/time")
 def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of FREM over those of FRHSIC for 1 to 5 sensitive columns; 2–3× is read as 1.5–3.5×.
+    """Seconds of FREM divided by those of FRHSIC for 1 to 5 sensitive columns; 2–3× means 1.5–3.5×.
     The published files give 2.0, 5.0, 4.8, 4.6, 4.6.
     """
     method = FREM[protocol.name]
@@ -354,9 +354,9 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("high-dimensional/time")
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of an epoch with five sensitive columns over those with one, on each device:
-    geometric mean over rounds, with two standard errors. Insensitive is read as within a factor of
-    1.25. A device whose interval holds that factor cannot tell.
+    """Seconds of an epoch with five sensitive columns divided by those with one, on each device:
+    geometric mean over rounds, with two standard errors. Insensitive means within a factor of 1.25.
+    A device whose interval contains that factor is not judged.
     """
     good, parts = [], []
     first, *_, last = _dimensions(times)
@@ -391,8 +391,8 @@ def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("high-dimensional/time", splits=0)
 def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The published code takes the columns by their places in X, which no longer contains age;
-    corrected runs take them by name.
+    """The published code selects the columns by their positions in X, which no longer contains age;
+    corrected runs select them by name.
     """
     names = ", ".join(max(times, key=lambda r: r["dim_s"])["columns"])
     return Outcome(
@@ -408,10 +408,10 @@ def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("high-dimensional/error")
 def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The paper only times it. Relative errors of estimates on a Gaussian model with known answers,
-    in which Z depends only on the first column of S. A case for every n and every number of columns
-    above one; HSIC must be ahead by more than two standard errors over paired samples. With two or
-    three columns EIPM's two biases, of smoothing and of small samples, partly cancel.
+    """The paper only measures time. Relative errors of estimates on a Gaussian model with known
+    answers, in which Z depends only on the first column of S. A case for every n and every number
+    of columns above one; HSIC must be ahead by more than two standard errors over paired samples.
+    With two or three columns EIPM's two biases, of smoothing and of small samples, partly cancel.
     """
     good, parts = [], []
     for n in _complete_sizes(errors):

@@ -185,8 +185,8 @@ def figures(results: Results) -> list[Drawn]:
     """One figure."""
     records = shared_repeats(results.records("leak", CORRECTED.name))
     caption = (
-        "GDP of the deployed and of the worst fresh head, and what a probe reads of S, at matched"
-        " performance"
+        "GDP of the deployed and of the worst fresh head, and how well a probe predicts S, at"
+        " matched performance"
     )
     return [Drawn("leak", caption + intervals(records), draw(records))] if records else []
 
@@ -229,10 +229,10 @@ def draw(records: Sequence[Record]) -> Figure:
     "leak", "GDP of its own head → of the worst of five fresh heads, and R² of a probe for S"
 )
 def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """The rule judges the guarantee of the appendix, which the main text does not give. A case
-    is a dataset, and true if the best probe for S on FRHSIC's Z has an R² below .02 on test rows. A
-    penalty that is small on the training batches is not independence: at the weights that keep
-    performance within 1 % a probe still reads S from Z, and a fresh head can use it.
+    """The rule judges the guarantee of the appendix, which the main text does not give. Each
+    dataset is a case, and true if the best probe for S on FRHSIC's Z has an R² below .02 on test
+    rows. A small penalty on the training batches does not imply independence: at the weights that
+    keep performance within 1 %, a probe still predicts S from Z, and a fresh head can use S.
     """
     own, worst, probe = (
         means_by_dataset(records, "frhsic", column)
@@ -266,10 +266,10 @@ def largest_allowed(mutual_information: float) -> float:
 )
 @case_rule("leak", "GDP that the estimated MI of FRHSIC allows a head in [0, 1]")
 def _guaranteed(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """What mutual information guarantees is Pinsker's bound: no head with values in [0, 1] has a
-    GDP above √(MI/2). It says something where it is below Unfair's own GDP and not below a GDP that
-    was measured. Nearest neighbours on a few principal components estimate MI from below: even this
-    bound is not safe.
+    """Mutual information guarantees Pinsker's bound: no head with values in [0, 1] has a GDP above
+    √(MI/2). The bound is informative if it is below Unfair's own GDP and not below a measured GDP.
+    Nearest neighbours on a few principal components underestimate MI, so even this bound is not
+    safe.
     """
     unfair = means_by_dataset(records, BASELINE, "gdp")
     for dataset, worst in means_by_dataset(records, "frhsic", "worst_gdp").items():

@@ -61,9 +61,7 @@ def _why_leak_free(results: Results) -> str:
     }
     return f"""
         Crime and COMPAS, the same splits with scales fitted on all rows and on training rows;
-        essentially every is read as nine in ten. Cells outside are of: {
-        ", ".join(sorted(far)) or "none"
-    }.
+        essentially every cell means nine in ten. Cells outside: {", ".join(sorted(far)) or "none"}.
     """
 
 

@@ -207,9 +207,9 @@ def tables(results: Results) -> list[Listed]:
     "minority/models", "mean nAUP with the uniform reference and the paper's, difference ± SE"
 )
 def _protects(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Trained with that reference, the area by GDP over a uniform law of S is larger than with the
-    paper's by more than two standard errors of the paired difference, corrected for the rows that
-    splits share.
+    """Trained with that reference, the area by GDP over a uniform distribution of S is larger than
+    with the paper's by more than two standard errors of the paired difference, corrected for the
+    rows that splits share.
     """
     records = with_contraction(records)
     for dataset in swept_datasets(records):
@@ -232,9 +232,9 @@ STUDY = Study(
     words="""
         Crime and COMPAS, nine weights, five splits. For the uniform reference, rows of a batch are
         weighted by one over the density of S, so that the penalty compares P(Z | S) with P(Z) under
-        a uniform law of S. The mutual information of S and the best of the 50 coordinates of Z on
-        test rows is estimated by scikit-learn's mutual_info_regression with five neighbours, as in
-        the authors' files.
+        a uniform distribution of S. The mutual information of S and the best of the 50 coordinates
+        of Z on test rows is estimated by scikit-learn's mutual_info_regression with five
+        neighbours, as in the authors' files.
     """,
     train=(Training(grid, (OnTrained("minority", "coordinates", REPEATS, coordinates, "mi_sk"),)),),
     lead=sentences,

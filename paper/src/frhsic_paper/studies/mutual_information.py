@@ -58,7 +58,7 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
 )
 @case_rule("mutual-information", "areas of FRHSIC and Reg-GDP")
 def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """nAUP with mutual information in the place of GDP, which compares at every performance at
+    """nAUP with mutual information in place of GDP, which compares all levels of performance at
     once. As published, marginal counts are inclusive and Z is not scaled; corrected, counts are
     strict and both are standardised.
     """  # noqa: D403  # the paper's name of an area
@@ -81,7 +81,8 @@ def _lower_than_reg_gdp(records: Sequence[Record], protocol: Protocol) -> Iterat
 @protocol_rule("mutual-information")
 def _adversaries_zero(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """The zero comes from counting neighbours inclusively on unscaled Z and from clipping, not from
-    manifolds: with strict counts on standardised coordinates the same models carry information.
+    manifolds: with strict counts on standardised coordinates, Z contains information about S in the
+    same models.
     """
     column = COLUMNS[protocol.name]
     means = {

@@ -318,15 +318,15 @@ def tables(results: Results) -> list[Listed]:
 
 STUDY = Study(
     name=OWN,
-    about="the library's ParityEncoder beside FRHSIC, by the paper's measures",
-    title="Prototypes in the place of a trained representation",
+    about="the library's ParityEncoder compared with FRHSIC by the paper's measures",
+    title="Prototypes in place of a trained representation",
     words="""
         `ParityEncoder` gives each row one of a few prototypes, so that no head of Z can have a
-        large gap; it is solved, not trained, and S is not needed to predict. Here it stands beside
-        FRHSIC on the five tables and five splits of the sweep, at six limits: none, 80, 60, 40 and
-        20 % of the unconstrained gap, and the least gap. It is fitted on four fifths of the
+        large gap; it is solved, not trained, and S is not needed to predict. Here it is compared
+        with FRHSIC on the five tables and five splits of the sweep, at six limits: none, 80, 60, 40
+        and 20 % of the unconstrained gap, and the least gap. It is fitted on four fifths of the
         training rows; the paper's affine head, its other heads and the probes are fitted on the
-        rest, so that no row is used both to solve for Z and to judge it. FRHSIC has all training
+        rest, so that no row is used both to solve for Z and to judge it. FRHSIC uses all training
         rows for both. On a table, one is better if it leads by more than two standard errors over
         paired splits; a table on which one of them never keeps 99 % of Unfair's performance is not
         counted.
@@ -334,12 +334,13 @@ STUDY = Study(
         Limits of this comparison. Z keeps only the target: even without a limit it reveals less of
         S than 50 columns do, and it is of no use for other targets. (The paper's transfer is to
         other heads of the same target.) Prototypes come from boosted trees and splines, FRHSIC's Z
-        from a network: a part of the difference in performance is that of the models. HSIC has
-        bandwidth 1 and depends on the scale of Z, which is 1 for prototypes and what training gave
-        it for FRHSIC. The published estimate of mutual information counts ties as neighbours and is
-        0 for every Z of few values. The deviation over four heads mixes logits and labels
-        ([the paper's](transfer.md#transfer-below-unfair)); the networks among those heads have the
-        paper's 100 epochs, so fewer steps on fewer rows here, and smaller scores.
+        from a network: part of the difference in performance is due to these models. HSIC has
+        bandwidth 1 and depends on the scale of Z, which is 1 for prototypes and results from
+        training for FRHSIC. The published estimate of mutual information counts ties as neighbours
+        and is 0 for every Z with few values. The deviation over four heads mixes logits and labels
+        ([the paper's](transfer.md#transfer-below-unfair)); the networks among those heads are
+        trained for the paper's 100 epochs, so they take fewer steps on the fewer rows here, and
+        have smaller scores.
     """,
     measure=(MEASURE,),
     tables=tables,

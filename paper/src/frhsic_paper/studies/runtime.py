@@ -233,9 +233,9 @@ def _listed(ratios: dict[str, float], decimals: int) -> str:
 )
 @protocol_rule("runtime")
 def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of FREM over those of FRHSIC at n = 20,000; it holds from half of the printed 36 on.
-    The published factor is that of a Python loop over the rows of a batch; the same numbers
-    computed at once cost about as much as HSIC.
+    """Seconds of FREM divided by those of FRHSIC at n = 20,000; the claim holds from half of the
+    printed 36. The published factor is that of a Python loop over the rows of a batch; the same
+    numbers computed at once cost about as much as HSIC.
     """
     ratios, every = _ratios(records, FREM[protocol.name]), _ratios(records, "frem-all")
     if not ratios:
@@ -250,7 +250,7 @@ def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
 @claim("reg-gdp-faster", "Section 5.5", "Reg-GDP is faster still.", "1.69 s, 0.60×")
 @protocol_rule("runtime")
 def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of Reg-GDP over those of FRHSIC at n = 20,000."""
+    """Seconds of Reg-GDP divided by those of FRHSIC at n = 20,000."""
     ratios = _ratios(records, "reg-gdp")
     return outcome_from_cases([v < 1 for v in ratios.values()], _listed(ratios, 2))
 
@@ -265,8 +265,8 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
 @published_rule("five epochs after one of warm-up, both devices")
 def _as_timed() -> Outcome:
     """The number of epochs decides: the published code and its file have the first epoch of three
-    fresh models. The file's times are whole ticks of 1/24 MHz, as the clock of Apple's processors
-    counts, but they are far from the printed ones. Those are in no file, so that their hardware
+    fresh models. The file's times are whole ticks of 1/24 MHz, as counted by the clock of Apple's
+    processors, but they are far from the printed times. Those are in no file, so their hardware
     cannot be judged.
     """
     rows = published_numbers("runtime_seconds_per_epoch")
@@ -293,8 +293,8 @@ def _as_timed() -> Outcome:
 )
 @protocol_rule("runtime")
 def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The claim is about a loop over anchors, as the published code has it: 256 anchors against 32
-    would take 8×, read as 4× to 16×. Our products of matrices, in the corrected column, are not
+    """The claim is about a loop over anchors, as in the published code: 256 anchors should take 8×
+    as long as 32; 4× to 16× is accepted. Our products of matrices, in the corrected column, are not
     judged.
     """
     if not protocol.printed:

@@ -177,7 +177,7 @@ def _never_rises(values: Sequence[ByRepeat]) -> bool:
 @protocol_rule("synthetic")
 def _monotone(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """GDP over λ = 0, 0.1, 0.5, 1, 5, 10, 50, up to the first λ at which the scores are constant. A
-    rise counts if it exceeds two standard errors over paired splits; one seed cannot tell. The
+    rise counts if it exceeds two standard errors over paired splits; one seed is not enough. The
     paper's own files rise from .192 to .204 between .1 and .5.
     """
     weights = record_weights(records, method="frhsic")
@@ -199,7 +199,7 @@ def _monotone(records: Sequence[Record], protocol: Protocol) -> Outcome:
 @protocol_rule("synthetic")
 def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A case for every two λ whose HSIC (bandwidths 1) differs by more than two standard errors
-    over paired splits: the one with less HSIC does not have more GDP, by as much.
+    over paired splits: the one with less HSIC does not have more GDP by that margin.
     """
     models = [(BASELINE, 0.0), *(("frhsic", w) for w in record_weights(records, method="frhsic"))]
     gdp, hsic = (
@@ -231,7 +231,7 @@ def _together(records: Sequence[Record], protocol: Protocol) -> Outcome:
 @protocol_rule("synthetic")
 def _accuracy(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """A case for each λ: accuracy within .02 of .62, from scores that are not constant. There is
-    next to nothing to lose: the best classifier there is reaches .629, a constant one .618.
+    next to nothing to lose: the best possible classifier reaches .629, a constant one .618.
     """
     weights = record_weights(records, method="frhsic")
     if not weights:

@@ -244,7 +244,7 @@ def _in_appendix(rng: Rng) -> Sides:
 
 @theorem("learned-encoder", "Corollary, population HSIC of the learned encoder")
 def _chosen_encoder(rng: Rng) -> Sides:
-    """It covers the encoder that was chosen on the same rows."""
+    """The bound covers the encoder that was chosen on the same rows."""
     law, rows = _chosen(rng)
     return law, rows + _bound(TRAINING_ROWS).value
 
@@ -314,11 +314,11 @@ STUDY = Study(
     about="the paper's theorems, on draws whose two sides are known",
     title="The theorems",
     words="""
-        Both sides of each statement on 50 random laws of four values of Z and three of S, or on
-        samples of 24 rows; statements about encoders on 400 rows of such a law and 20 linear
-        encoders. A statement that is proved cannot fail; a formula that is printed or programmed
-        wrongly can. The median of left over right side says how tight a bound is. [What each
-        assumes](../theory.md#theorems).
+        Both sides of each statement on 50 random distributions of four values of Z and three of S,
+        or on samples of 24 rows; statements about encoders on 400 rows from such a distribution and
+        20 linear encoders. A statement that is proved cannot fail; a formula that is printed or
+        programmed wrongly can. The median of left over right side says how tight a bound is. [What
+        each assumes](../theory.md#theorems).
     """,
     measure=(Computation("theorems", "draws", ("name",), units, draws, {"corrected": DRAWS}),),
     claims=tuple(
@@ -326,7 +326,7 @@ STUDY = Study(
             f"theorem-{one.name}",
             one.title,
             one.says,
-            reason="A case for each draw, to rounding.",
+            reason="A case for each draw, up to rounding.",
             about="theory",
             published=False,
         )(_holds(one))

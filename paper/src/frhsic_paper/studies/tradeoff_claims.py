@@ -115,9 +115,10 @@ def _ranked(method: str, true: Callable[[int, float], bool], *datasets: str) -> 
 )
 @case_rule("tradeoff", "FRHSIC ahead (+) or behind (−), ± standard error")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Two cases a dataset: nAUP, and GDP at the matched point as a share of Unfair's, of FRHSIC
-    against the best of FREM, Reg-GDP and ADV, all on nine weights. Comparable means behind by at
-    most two standard errors of the paired difference, corrected for the rows that splits share.
+    """Two cases per dataset: nAUP, and GDP at the matched point as a share of Unfair's, of FRHSIC
+    compared with the best of FREM, Reg-GDP and ADV, all with nine weights. Comparable means behind
+    by at most two standard errors of the paired difference, corrected for the rows that splits
+    share.
     """
     for dataset in swept_datasets(records):
         for name, values in _by_split(records, dataset, protocol).items():
@@ -158,8 +159,8 @@ def _by_split(
 )
 @protocol_rule("tradeoff")
 def _binning(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The better of the two binned methods against the best of the four continuous ones, by nAUP. A
-    lead on more than half of the datasets is read as systematic.
+    """The better of the two binned methods against the best of the four continuous ones, by nAUP.
+    Systematic means a lead on more than half of the datasets.
     """
     led, parts = [], []
     for dataset, areas in method_areas(records, protocol).items():
@@ -326,7 +327,7 @@ _mid_pack = claim(
     "FRHSIC is mid-pack on Adult, ACS Income and MEPS.",
     ".786, .805, .464",
     reason="""
-        Mid-pack is read as neither first nor last of six: where FRHSIC is first, it does better
+        Mid-pack means neither first nor last of six: where FRHSIC is first, it does better
         than the paper says, and the claim is not true. The paper's own table has FRHSIC last on
         MEPS (.464).
     """,
@@ -347,7 +348,7 @@ _laftr_weak = claim(
     MAIN,
     "LAFTR is consistently among the weakest.",
     ".555, .754, .477, .103, .475",
-    reason="Among the weakest is read as fifth or sixth of six.",
+    reason="Among the weakest means fifth or sixth of six.",
     shrinkable=True,
 )(_ranked("laftr", lambda rank, behind: rank >= 5, *DATASETS))
 
@@ -358,7 +359,7 @@ _mmd_competitive = claim(
     "Binned MMD is competitive on Adult and ACS Income.",
     ".880 and .881, both best",
     reason="""
-        Competitive is read as within 0.05 of the best of six. The penalty that was run is a sum of
+        Competitive means within 0.05 of the best of six. The penalty that was run is a sum of
         squared mean differences over ten quantile bins, not MMD on quartiles.
     """,
     shrinkable=True,
@@ -393,8 +394,8 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
 @published_rule(f"{len(PAPER_WEIGHTS)} for every method")
 def _one_grid() -> Outcome:
     """A case for each method: how many weights the published files have. Below, FRHSIC's nAUP and
-    its rank of six in these files: on all 18 weights, on the nine that all methods share, on the
-    five of the text.
+    its rank of six in these files: with all 18 weights, the nine that all methods share, and the
+    five in the text.
     """
     grids = {m: {r["weight"] for r in matching(printed_sweeps(), method=m)} for m in METHODS}
     told = [f"{METHOD_NAMES[m]}: {len(grid)} weights" for m, grid in grids.items()]
@@ -503,9 +504,9 @@ def _meps_panel() -> Outcome:
 )
 def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     """Neither the published code nor our runs under the published protocol scale Z; Reg-GDP has no
-    kernel on Z. It does not hold if at least 90 % of FREM's published cells agree with these runs.
-    FREM on scaled Z was not run under this protocol: the cells show that Z without a scale gives
-    the published numbers, not that a scaled Z gives others.
+    kernel on Z. The claim does not hold if at least 90 % of FREM's published cells agree with these
+    runs. FREM on scaled Z was not run under this protocol: the cells show that Z without a scale
+    gives the published numbers, not that a scaled Z gives others.
     """
     if not protocol.printed:
         return Outcome(None, "FREM's Z is scaled to [0, 1] in each batch")
@@ -580,8 +581,8 @@ def _crime_attribute(results: Results, protocol: Protocol) -> Outcome:
 )
 @published_rule("n = {:,}, d = {}".format(*ENTRIES["adult"].shape))
 def _adult_rows() -> Outcome:
-    """All 32,561 rows of the source were used, with “?” as a level of its own; 107 columns cannot
-    be had otherwise.
+    """All 32,561 rows of the source were used, with “?” as a level of its own; there would not be
+    107 columns otherwise.
     """
     rows, columns = ENTRIES["adult"].shape
     row = matching(printed_sweeps(), dataset="adult")[0]

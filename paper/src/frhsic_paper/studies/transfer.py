@@ -319,7 +319,7 @@ def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule(HEADS)
 def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """A case for each of the two; comparable is at most a tenth larger."""
+    """A case for each of the two; comparable means at most a tenth larger."""
     values = _deviations(records, "crime", 100.0)
     rivals = [m for m in ("reg-gdp", "adv") if m in values]
     if "frhsic" not in values or not rivals:
@@ -393,7 +393,7 @@ def _most_consistent(results: Results, protocol: Protocol) -> Outcome:
 )
 @published_rule("three datasets, λ = 10 and 100")
 def _datasets() -> Outcome:
-    """The published files have three datasets, and λ = 10 alone."""
+    """The published files have three datasets, and only λ = 10."""
     rows = published_numbers("transfer_lambda10")
     names = list(dict.fromkeys(r["dataset"] for r in rows))
     on_crime = {float(r["weight"]) for r in matching(rows, dataset="crime")}

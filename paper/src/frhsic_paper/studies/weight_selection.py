@@ -293,8 +293,8 @@ def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 )
 @case_rule(TESTS)
 def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Performance at the least λ → at the selected one, test rows; preserved is read as within 5 %.
-    The paper's own files lose more in four of six splits.
+    """Performance on test rows at the smallest λ → at the selected one; preserved means within 5 %.
+    In the paper's own files, the loss is larger in four of six splits.
     """
     for name, record, least in _selected(records, protocol):
         if record is None:
@@ -319,8 +319,8 @@ def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 @case_rule(TESTS, "selected λ, GDP and performance there, from those at the least λ")
 def _threshold(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """The smallest λ at which HSIC on validation rows is below 10⁻³ or the test does not reject, on
-    each dataset and split. Useful is read as at most half of the GDP at the least λ, and a
-    performance within 5 % of the one there. HSIC of this size is left where GDP has hardly changed.
+    each dataset and split. Useful means at most half of the GDP at the smallest λ, and a
+    performance within 5 % of the one there. HSIC can be this small where GDP has hardly changed.
     """
     least = _least(records, ("frhsic",))
     selected = text_selection(records, REJECTED[protocol.name], EPSILON)
@@ -344,7 +344,7 @@ def _why_adult_rejects(results: Results) -> str:
     }
     return f"""
         Two parts: every λ is rejected, and GDP at λ = 500 is near zero (5 % of that at the least
-        λ). The sample is not large: the test sees {max(rows, default=1000):,} validation rows.
+        λ). The sample is not large: the test uses {max(rows, default=1000):,} validation rows.
     """
 
 
