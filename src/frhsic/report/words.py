@@ -374,11 +374,6 @@ def remove_options(remark: str) -> str:
     return ""
 
 
-def advice(audit: Audit) -> list[str]:
-    """Return the cautions that name an option of the command, for the analyst."""
-    return [remark for remark in warnings(audit) if remove_options(remark) != remark]
-
-
 def warnings(audit: Audit) -> list[str]:
     """Return cautions about the data: the audit's, then the caller's remarks."""
     rows, subject = audit.rows, audit.subject
