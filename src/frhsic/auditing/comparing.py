@@ -21,7 +21,7 @@ from frhsic.auditing.results import (
     Subject,
     Within,
 )
-from frhsic.formatting import figure, format_exact
+from frhsic.formatting import amount, format_exact
 from frhsic.intervals import Interval
 from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_limits
 
@@ -96,7 +96,7 @@ def _check_limit(
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
             f"the limit {limit.name}={format_exact(limit.value)} has no effect: {limit.name} is at"
-            f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. If it is"
+            f" most {amount(most)} for scores from {amount(low)} to {amount(high)}. If it is"
             f" a percentage, write {format_exact(limit.value / 100)}."
         )
     reference = None

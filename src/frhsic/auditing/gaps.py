@@ -33,7 +33,7 @@ from frhsic.parity.column import (
     strata_part,
     stratified_covariance,
 )
-from frhsic.parity.curve import curve_from_sums, wide_cells
+from frhsic.parity.curve import curve_from_sums, value_cells, wide_cells
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import score_rows
@@ -121,6 +121,7 @@ def gaps_from_sums(
     curves: dict[str, Curve] = {}
     equal: list[Number] = []
     differences: list[Change] = []
+    cells = value_cells(cells, sums["gdp"].pooled().rows)
     for key, score_sums in sums.items():
         column = column_from_sums(score_sums.pooled(), cells)
         gaps = {key: column}

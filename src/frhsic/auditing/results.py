@@ -20,7 +20,7 @@ import numpy as np
 from frhsic._lazy import has_torch
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.auditing.documents import Document
-from frhsic.formatting import figure, format_exact, format_interval
+from frhsic.formatting import amount, format_exact, format_interval
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name, rows_to_settle
 
@@ -386,8 +386,8 @@ class Within(Keyed):
     def __str__(self) -> str:
         change = self.differences[0]
         return (
-            f"Among people with the same {self.label}, the gap is {figure(change.after)}; among all"
-            f" people, it is {figure(change.before)}."
+            f"Among people with the same {self.label}, the gap is {amount(change.after)}; among all"
+            f" people, it is {amount(change.before)}."
         )
 
     @property
@@ -797,7 +797,7 @@ class Audit(Document):
         """Return a summary with the gaps only; :func:`frhsic.report.text` returns all findings."""
         gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
         shown = ", ".join(
-            name if gap is None else f"{name}: gdp={figure(gap.value)}"
+            name if gap is None else f"{name}: gdp={amount(gap.value)}"
             for name, gap in gaps.items()
         )
         return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows, {shown}>"

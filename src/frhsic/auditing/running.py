@@ -378,6 +378,8 @@ class Inputs:
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
+        if rows.groups is not None and len(np.unique(rows.groups)) == rows.count:
+            rows = replace(rows, groups=None)  # single rows are independent
         ranges = {
             attribute: (float(column.min()), float(column.max()))
             for attribute, column in zip(sensitive.names, rows.s.T)

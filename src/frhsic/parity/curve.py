@@ -14,11 +14,19 @@ from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
 from frhsic.parity.local_means import BORROWED_ROWS, spread_trend
-from frhsic.parity.rows import Array, check_rows, one_column
+from frhsic.parity.rows import Array, Integers, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 
 WIDE_WINDOWS = 5
 """Largest number of wide windows of a curve."""
+
+MOST_VALUES = 20
+"""Most values of s for which each value with enough rows has its own bin."""
+
+LEAST_VALUE_ROWS = 30
+"""Fewest rows with which such a value is not merged with its neighbor; audits call groups with
+fewer rows unreliable.
+"""
 
 TREND_ROWS = 5
 """The prior weight against a trend in the spread is this multiple of the number of borrowed rows in
@@ -119,7 +127,7 @@ def gdp_curve(
     bins
         Largest number of bins, with about equal counts. None uses one bin for each hundred rows,
         from 5 to 40. If s has no more distinct values than this, each value with five or more rows
-        is a bin.
+        is a bin; for None, if s has at most 20 values, each value with 30 or more rows.
     s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
@@ -141,7 +149,10 @@ def gdp_curve(
         _arrays.require_integer(bins, "bins", 2)
     rows = one_column(check_rows(scores, s, where, sample_weight, groups))
     cells = Cells.from_rows(rows, bins)
-    return curve_from_sums(cells.score_sums(rows, rows.scores[:, 0]), cells, confidence)
+    sums = cells.score_sums(rows, rows.scores[:, 0])
+    if bins is None:
+        cells = value_cells(cells, sums.rows)
+    return curve_from_sums(sums, cells, confidence)
 
 
 def curve_from_sums(
@@ -248,6 +259,28 @@ def _excess(sums: Array, expected: Array) -> Array:
     """
     together = float(sums.sum()) / max(float(expected.sum()), TINY)
     return np.maximum(sums / np.maximum(expected, TINY), max(together, 1))
+
+
+def value_cells(cells: Cells, counts: Integers) -> Cells:
+    """Return cells with a bin for each value of s, if there are few values; values with few rows
+    are merged with a neighbor. If that does not make more bins, the cells are returned unchanged.
+    """
+    if len(counts) > MOST_VALUES:
+        return cells
+    first = [*range(len(counts))]
+    rows = counts.tolist()
+    while len(rows) > 1 and min(rows) < LEAST_VALUE_ROWS:
+        i = rows.index(min(rows))
+        beside = [j for j in (i - 1, i + 1) if 0 <= j < len(rows)]
+        left = min(i, min(beside, key=rows.__getitem__))
+        rows[left] += rows.pop(left + 1)
+        first.pop(left + 1)
+    if len(first) <= len(cells.bins):
+        return cells
+    ends = np.cumsum(counts)
+    middle = np.cumsum(rows) - np.array(rows) / 2
+    two = [np.searchsorted(ends, middle, side=side) for side in ("left", "right")]
+    return replace(cells, bins=np.array(first), medians=cells.starts[two].mean(axis=0))
 
 
 def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
