@@ -142,6 +142,7 @@ class SolverTask:
         )
 
     def mean(self) -> np.ndarray:
+        """Return the weighted mean of y."""
         return np.asarray(np.average(self.y, axis=0, weights=self.weights))
 
 

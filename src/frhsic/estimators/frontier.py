@@ -167,7 +167,7 @@ class Frontier:
     don't take into account the test for a gap of zero. `benchmarks/promise.py` measures the
     combined effect: among limits met by the upper end of a 95 % interval, the population gap was
     larger than the limit for 24 of 1,800 (scores), 28 of 1,738 (ranks) and 46 of 1,800 (decisions),
-    and for at most 13 of 200 for any one distribution and number of rows.
+    and at most 13 of 200 for one distribution and number of rows.
 
     Attributes
     ----------
@@ -436,7 +436,7 @@ class Choice:
     >>> model = ParityRegressor(line, attribute_estimator=line, limit="50%", random_state=0)
     >>> model = model.fit(X, X[:, 0] / 10 + X[:, 1], sensitive_features=age)
     >>> print(model.choice_)
-    The gap by sensitive goes from 0.96... to 0.48...
+    The gap by sensitive goes from 0.96... to 0.47...
     >>> model.choice_.met
     True
     """
