@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# Most names listed in a hint or a sentence.
+# Maximum number of names listed in a hint or a sentence.
 SHOWN = 30
 
 

@@ -42,7 +42,7 @@ Condition = Literal["positive", "both"]
 # The gap that is limited for each aim.
 AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
-# Resamples for the interval of each gap (few are enough, since they only show how much uncertain
+# Resamples for the interval of each gap (a few are enough, since they only show how much uncertain
 # signs add to the variance), for each of the nine decisions of a rank gap, and for the p-value of
 # the unconstrained gap.
 RESAMPLES = 49
@@ -358,10 +358,10 @@ class Frontier:
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
         """Return, for each trade-off, the largest amount by which a gap exceeds its limit, relative
-        to the unconstrained gap. The field of a gap that is compared with a numeric limit is `end`.
-        With limits of 0, the ratio of the gap to the unconstrained gap is compared with the
-        smallest such ratio of all trade-offs, taking the largest ratio if there are several
-        attributes.
+        to the unconstrained gap. `end` is the name of the field of :class:`Gap` that is compared
+        with a numeric limit. With limits of 0, the ratio of the gap to the unconstrained gap is
+        compared with the smallest such ratio of all trade-offs, taking the largest ratio if there
+        are several attributes.
         """
         excess = [np.full(len(self._constant), -np.inf)]
         shares = []
