@@ -74,8 +74,8 @@ ROUTING = (
     " sklearn.set_config(enable_metadata_routing=True)."
 )
 WEIGHTS = (
-    "KNeighborsClassifier doesn't support sample_weight. Pass an estimator that does, or fit without"
-    " sample_weight."
+    "KNeighborsClassifier doesn't support sample_weight. Pass an estimator that does, or fit"
+    " without sample_weight."
 )
 SAME = (
     "pass at least one penalty weight, and sensitive_features, without which the weights have no"
