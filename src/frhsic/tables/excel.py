@@ -34,8 +34,9 @@ class ExcelReader:
     def open(
         cls, path: Path, max_bytes: int | None = None, named: Sequence[str] = ()
     ) -> ExcelReader:
-        """Read the first sheet of a workbook that has the columns `named`, starting at the row with
-        these names; without `named`, the first sheet, starting at its first nonempty row.
+        """Read the first sheet of a workbook that has all columns in `named`, starting at the row
+        with these names; if `named` is empty, read the first sheet, starting at its first nonempty
+        row.
         """
         try:
             import openpyxl
@@ -75,7 +76,8 @@ class ExcelReader:
         if named and alike:
             notes.append(
                 f"{quote_names(alike)} {inflect('[has|have]', len(alike))} the same columns; to use"
-                f" these rows, too, append them to the sheet {sheet.title!r}."
+                f" {inflect('[its|their]', len(alike))} rows, too, append them to the sheet"
+                f" {sheet.title!r}."
             )
         if titles:
             above_it = "1 row" if above == 1 else f"{above} rows"
