@@ -177,7 +177,7 @@ def decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
 
 def decision_sentence(report: Report) -> str:
     """Return a sentence that says why no rates of decisions are shown, or which unusual threshold
-    the decisions use and whether the model's own is different.
+    the decisions use and whether the model's own threshold is different.
     """
     subject = report.audit.subject
     if hidden := hidden_rates(report):
@@ -213,7 +213,7 @@ def _own_threshold_phrase(audit: Audit) -> str:
 
 
 def _judgement(change: Change) -> str:
-    """Return whether a change is a significant improvement."""
+    """Return a phrase that says whether a change is significant, and an improvement."""
     if not change.changed:
         return say("may_be_chance")
     if change.key == "mean_error":
