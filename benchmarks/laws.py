@@ -1048,8 +1048,9 @@ def limit_claim(head: Headline, truth: float, limit: float) -> Record:
 
 
 def aim_claim(head: Headline, reduction: float) -> Record:
-    """Return whether a gap is said to be reduced, or a target to be missed."""
-    reduced, missed = (head.sentence.startswith(start) for start in ("Reduced", "Target missed"))
+    """Return whether a target is said to be reached, so the gap is reduced, or to be missed."""
+    starts = "Target reached", "Target certainly missed"
+    reduced, missed = (head.sentence.startswith(start) for start in starts)
     return {"says": reduced or missed, "true": reduction < 0.5 if missed else reduction > SLACK}
 
 

@@ -145,7 +145,7 @@ def test_without_torch_an_audit_leaves_hsic_out_and_says_how_to_install_it(score
     monkeypatch.setattr("frhsic._lazy.find_spec", lambda name: None)
     light = audit(z, age, y, threshold=0.5, settings=QUICK, context=Context(name="risk"))
     assert light.context.remarks == (
-        "HSIC and its test were left out: they need torch, which is not installed; run"
+        "HSIC and its test were left out, because they need torch, which is not installed; run"
         " `pip install torch`.",
     )
     kept = [n for n in result["age"].all_rows.numbers if n.key not in ("hsic", "hsic_effect")]
@@ -457,7 +457,7 @@ def test_what_cannot_be_computed_is_left_out():
         (age, np.arange(300.0)),
     ):  # few, constant and unknown favoured rows
         assert audit(f, attribute, y, settings=QUICK).attributes[0].positives is None
-    with pytest.raises(KeyError, match="'height' was not audited; this audit contains age"):
+    with pytest.raises(KeyError, match="'height' was not audited; use one of age"):
         audit(f, age, settings=QUICK)["height"]
 
 
@@ -636,7 +636,7 @@ BELOW_ZERO = asdict(Number("base_rate", -0.817, 300))
         (
             ("quality", 0, "constant"),
             float("nan"),
-            "contains a number that is not finite, nan",
+            "contains nan, but all numbers must be finite",
         ),
         (("rows", "used"), -1, "the document contains an invalid used, -1"),
         (("attributes", 0, "all_rows", "numbers", 0, "interval", "low"), 2.0, "interval from 2"),
@@ -680,7 +680,7 @@ def test_an_audit_of_numbers_below_0_and_above_1_survives_json():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 1}, "format is 1; this version reads"),
+        ({"format": 1}, "format is 1, but this version of frhsic reads"),
         ({"subjekt": "x"}, "the document is not a valid Audit: 'subjekt'"),
         ({"rows": []}, "the document is not a valid Audit"),
         ({"rows": {"given": 1}}, "the document is not a valid Audit: .*'dropped'"),
@@ -776,7 +776,7 @@ def test_rows_without_an_attribute_are_left_out_counted_and_compared():
         gdp(known["risk"], known["age"], resamples=0).value, rel=1e-12
     )
     assert result["age"].positives.rows == int(known["late"].sum())
-    few = "an audit needs at least 20 rows; 10 of 400 rows have a value for age"
+    few = "an audit needs at least 20 rows, but only 10 of 400 rows have a value for age"
     with pytest.raises(ValueError, match=few):
         audit(data["risk"], age.where(data.index % 40 == 1), settings=SMALL)
 
@@ -957,8 +957,8 @@ def may() -> Audit:
             "probe_trees <= 0.1",
             "limit names 'probe_trees'; measures that can be limited here are gdp, ",
         ),
-        ("gdp <= 0", "or an earlier audit to compare with"),
-        ("gdp <= 5%", "or an earlier audit to compare with"),
+        ("gdp <= 0", "or compare with an earlier audit"),
+        ("gdp <= 5%", "or compare with an earlier audit"),
         ("gdp <= 5", "gdp=5 has no effect: gdp is at most 0.500 .* percentage, write 0.05"),
         ("rank_gap <= 0.5", "has no effect"),
         ("gdp <= 0.5", "has no effect"),
@@ -1042,7 +1042,7 @@ def test_limits_are_those_of_the_numbers_among_all_and_among_the_favoured(may: A
         chance, age, limit="gdp <= 10% of base rate", settings=SMALL
     )  # without a target, of the mean score
     assert score.limits[0].reference.value == pytest.approx(chance.mean())
-    with pytest.raises(ValueError, match="not positive here"):
+    with pytest.raises(ValueError, match="the base rate is not positive"):
         audit(chance - 2, age, limit="gdp <= 10% of base rate", settings=SMALL)
 
 

@@ -592,6 +592,38 @@ def test_named_columns_are_on_the_same_sheet_whatever_the_form_of_the_options(
     assert json.loads(result.stdout)["features"] == ["income"]
 
 
+def test_every_command_reads_the_chosen_sheet(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    table = people().assign(score=np.linspace(0.1, 0.9, ROWS))
+    with pd.ExcelWriter("people.xlsx") as book:
+        table.assign(age=40).to_excel(book, sheet_name="House", index=False)
+        table.to_excel(book, sheet_name="The Senate", index=False)
+    roles = ["people.xlsx", "-t", "paid", "-s", "age"]
+    result = CliRunner().invoke(app, ["check", *roles, "--drop", "score"])
+    assert "such as --sheet 'The Senate'" in " ".join(result.stdout.split())
+    result = CliRunner().invoke(app, ["check", *roles, "--drop", "score", "--sheet", "The Senate"])
+    assert result.exit_code == 0
+    command = next(line for line in result.stdout.splitlines() if line.startswith("frhsic train"))
+    assert "--sheet 'The Senate'" in command
+    audited = ["audit", *roles, "--score", "score", "--json"]
+    for sheet, name in (("House", ""), ("The Senate", "age")):
+        result = CliRunner().invoke(app, [*audited, "--sheet", sheet])
+        names = [one["name"] for one in json.loads(result.stdout)["attributes"]] if name else []
+        assert (result.exit_code, names) == ((0, ["age"]) if name else (2, []))
+    trained = CliRunner().invoke(app, [*shlex.split(command)[1:], "--out", "model.frhsic"])
+    assert trained.exit_code in (0, 1), trained.output
+    served = ["audit", "people.xlsx", "-s", "age", "--model", "model.frhsic", "--json"]
+    result = CliRunner().invoke(app, [*served, "--sheet", "2"])
+    remark = "model.frhsic was trained on a sheet of people.xlsx; on new rows, it may do worse."
+    assert remark in json.loads(result.stdout)["context"]["remarks"]
+    for sheet in ("1", "2"):
+        predicted = ["predict", "model.frhsic", "people.xlsx", "--keep", "age", "--sheet", sheet]
+        assert CliRunner().invoke(app, [*predicted, "-o", f"{sheet}.csv"]).exit_code == 0
+    assert (pd.read_csv("1.csv")["age"] == 40).all()
+    assert pd.read_csv("2.csv")["age"].tolist() == table["age"].tolist()
+
+
 def test_the_only_feature_is_not_to_be_dropped(tmp_path):
     table = people().assign(score=people()["paid"].map({"no": 0.2, "yes": 0.7}))
     problems, command = problems_of(table, tmp_path, "--features", "score,town")
@@ -2052,6 +2084,58 @@ def test_a_value_that_reveals_one_of_several_classes_is_a_leak(tmp_path):
     assert "--drop hours" in command
     table["active"] = np.random.default_rng(1).permutation(table["active"])
     assert "--drop active" not in problems_of(table, tmp_path)[1]
+
+
+def test_amounts_with_a_few_words_among_them_are_no_groups(tmp_path):
+    table = people()
+    dollars = [f"${40_000 + 37 * i:,}" for i in range(ROWS)]
+    dollars[1:9:2] = dollars[0:8:2]  # a few people have the same income
+    dollars[20:26] = ["unknown"] * 6
+    problems, command = problems_of(table.assign(income=dollars), tmp_path)
+    assert "--groups" not in command
+    assert "--missing income=unknown" in command
+    note = "'income' seems to identify people or other units and is left out."
+    assert note in [one["text"] for one in problems]
+    keys = [text.strip("$").replace(",", "-") for text in dollars]
+    assert "--groups income" in problems_of(table.assign(income=keys), tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "attribute", "feature", "found"),
+    [
+        ("died", "age_1971", "weight_1982", True),
+        ("died1982", "age", "weight1992", True),
+        ("died_1992", "age_1971", "weight 1982", True),
+        ("died_1992", "age", "weight_1982", False),  # a year is later than no name
+        ("died_1992", "age_1971", "weight_1971", False),
+        ("died", "age_1971", "weight_198", False),
+        ("died", "age_1971", "id_31982", False),
+        ("died", "age", "weight_1982", False),
+    ],
+)
+def test_a_later_year_in_a_name_is_asked_about(target, attribute, feature, found):
+    names = {"age": attribute, "paid": target, "income": feature}
+    problems = check(people().rename(columns=names), target, attribute)
+    options = [one.option for one in problems if one.kind == "known late"]
+    assert options == ([f"--drop {shlex.quote(feature)}"] if found else [])
+    assert {one.certainty for one in problems if one.kind == "known late"} <= {"possible"}
+
+
+def test_a_rare_value_is_likely_to_be_a_leak_only_if_it_reveals_a_whole_class(tmp_path):
+    random = np.random.default_rng(0)
+    state = random.choice(["works", "seeks work", "retired"], ROWS, p=[0.6, 0.25, 0.15])
+    retired = state == "retired"
+    usual = random.choice(["A", "B", "C"], ROWS)
+    table = people().assign(
+        paid=state,
+        code=np.where(retired, "P", usual),
+        number=np.where(retired, 7, random.integers(0, 5, ROWS)),
+        part=np.where(retired & (random.random(ROWS) < 0.9), "P", usual),
+    )
+    problems, command = problems_of(table, tmp_path)
+    leaks = {one["columns"][0]: one["certainty"] for one in problems if one["kind"] == "leak"}
+    assert leaks == {"code": "likely", "number": "likely", "part": "possible"}
+    assert command.endswith("--drop code --drop number")
 
 
 def test_a_class_that_means_missing_hides_no_leak_and_makes_none(tmp_path):

@@ -186,6 +186,15 @@ def test_test_rows_have_no_part_in_the_fit():
     assert models[0].choice_.position == models[1].choice_.position
 
 
+def test_groups_of_one_row_change_nothing(tmp_path):
+    people(900).assign(row=np.arange(900)[::-1]).to_csv(tmp_path / "people.csv", index=False)
+    alone, grouped = (prepared(tmp_path / "people.csv", groups=name) for name in (None, "row"))
+    first, second = (fit(data, FAST, limit=["50%"])[1] for data in (alone, grouped))
+    assert first.tradeoff.changes[0].reduction is not None
+    assert first.tradeoff == second.tradeoff  # the same rows, model and intervals
+    assert prepared(tmp_path / "people.csv", groups="person").groups is not None
+
+
 YARDSTICKS = {
     "score": lambda y, f: log_loss(y, np.clip(f, 1e-12, 1 - 1e-12)),
     "rank": roc_auc_score,

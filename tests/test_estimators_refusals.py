@@ -73,7 +73,10 @@ ROUTING = (
     " A Pipeline or a search passes them to a step that requests them, after"
     " sklearn.set_config(enable_metadata_routing=True)."
 )
-WEIGHTS = "KNeighborsClassifier doesn't support sample_weight, which was passed to fit."
+WEIGHTS = (
+    "KNeighborsClassifier doesn't support sample_weight. Pass an estimator that does, or fit"
+    " without sample_weight."
+)
 SAME = (
     "pass at least one penalty weight, and sensitive_features, without which the weights have no"
     " effect."

@@ -198,7 +198,7 @@ def test_penalty_that_replaces_its_state_is_refused():
             self.calls = self.calls + 1
 
     with pytest.raises(
-        TypeError, match=r"Replacing.adapt replaced a buffer; it must write in place"
+        TypeError, match=r"Replacing.adapt replaced a buffer; change buffers in place instead"
     ):
         binary(sample(), [Member(1.0)], penalty=partial(Replacing, 1e9))
 

@@ -121,7 +121,7 @@ KINDS = (
             (
                 f"decision_ratio >= {value}",
                 ValueError,
-                f"the limit on decision_ratio is {value}; it must be a share of at most 1.",
+                f"the limit on decision_ratio is {value}; pass a share of at most 1.",
             )
             for value in ("1.2", "0")
         ),
@@ -212,7 +212,8 @@ def test_a_bound_is_a_number_a_share_of_the_gap_or_of_the_base_rate():
         with pytest.raises(ValueError, match="base rate") as refused:
             limits[2].bound(0.08, rate)
         assert str(refused.value) == (
-            "the limit is a share of the base rate, which is not positive here; pass a number."
+            "the limit is a share of the base rate, but the base rate is not positive; pass a"
+            " number."
         )
 
 
@@ -299,7 +300,7 @@ def without_limits(seed: int) -> frhsic.auditing.Audit:
 @pytest.mark.parametrize("kind", [*AIMS, "by attribute", "none", "list"])
 def test_an_audit_takes_it_and_asks_for_an_earlier_one_to_judge_an_aim(kind: str):
     if kind in AIMS:
-        with pytest.raises(ValueError, match="or an earlier audit to compare with"):
+        with pytest.raises(ValueError, match="or compare with an earlier audit"):
             frhsic.audit(None, None, limit=LIMITS[kind])  # before anything is looked at
         june, may = (without_limits(seed) for seed in (0, 1))
         audit = since(june, may, LIMITS[kind])
@@ -314,7 +315,7 @@ def test_an_audit_on_dask_takes_it(kind: str):
     dataframe = pytest.importorskip("dask.dataframe")
     options = {"score": "p", "sensitive": ["age", "hours"], "target": "y", "limit": LIMITS[kind]}
     if kind in AIMS:
-        with pytest.raises(ValueError, match="or an earlier audit to compare with"):
+        with pytest.raises(ValueError, match="or compare with an earlier audit"):
             frhsic.distributed.audit(None, **options)  # before anything is looked at
     else:
         frame = dataframe.from_pandas(TABLE, npartitions=2)
@@ -339,7 +340,7 @@ def test_the_command_line_takes_it(kind: str, tmp_path: Path):
     result = run([*command, "--json", *limits])
     if kind in AIMS:
         assert result.exit_code == 2
-        assert "or an earlier audit to compare with (--against" in result.stderr
+        assert "or compare with an earlier audit (--against" in result.stderr
         TABLE.to_csv(table, index=False)
         earlier = tmp_path / "may.json"
         earlier.write_text(without_limits(1).to_json())

@@ -225,6 +225,23 @@ def test_groups_of_the_curve_hold_all_rows_and_never_split_ties():
     assert gdp_curve(f, s > 20).at.tolist() == [0.0, 1.0]
 
 
+def test_of_few_values_each_one_with_enough_rows_is_a_bin():
+    counts = [162, 10, 20, 40, 223, 35, 60, 99, 4, 26, 6]
+    s = np.repeat(np.arange(11.0), counts)
+    f = (s % 2) * 0.5 + np.random.default_rng(2).random(len(s)) / 10
+    curve = gdp_curve(f, s)
+    assert curve.start.tolist() == [0, 1, 3, 4, 5, 6, 7, 8]
+    assert curve.end.tolist() == [0, 2, 3, 4, 5, 6, 7, 10]
+    assert curve.rows.tolist() == [162, 30, 40, 223, 35, 60, 99, 36]
+    for start, end, mean, at in zip(curve.start, curve.end, curve.mean, curve.at):
+        inside = (s >= start) & (s <= end)
+        assert mean == approx(f[inside].mean())
+        assert at == np.median(s[inside])
+    assert len(gdp_curve(f, s, bins=5).at) <= 5  # as requested
+    more = np.append(s, np.linspace(20, 30, 200))  # no longer few values
+    assert len(gdp_curve(np.append(f, f[:200]), more).at) <= 8  # one for each hundred rows
+
+
 @pytest.mark.parametrize("slope", [0.0, 0.3, 2.0])
 def test_the_correlation_ratio_has_its_truth_inside_its_interval(slope):
     truth = slope**2 / 12 / (slope**2 / 12 + 0.09)

@@ -41,13 +41,14 @@ from frhsic.formatting import (
 )
 from frhsic.intervals import Interval
 from frhsic.report import Report, render, text, trained_report, words, write
-from frhsic.report.costs import costs, decision_sentence, stop_name
+from frhsic.report.costs import costs, decision_sentence, stop_gap, stop_name
 from frhsic.report.first_page import (
     alarms,
     attribute_lines,
     checks,
     closing_lines,
     decision_gaps,
+    gap_size,
     limit_sentence,
     meaning,
     other_changes,
@@ -61,6 +62,7 @@ from frhsic.report.people import (
     axis_name,
     group_judgement,
     groups,
+    groups_note,
     picture,
     sort_groups,
     trend_sentence,
@@ -108,6 +110,12 @@ def audited() -> Audit:
     )
 
 
+DEFINITION = (
+    "The gap is how far the mean score of people with the same age is from the overall mean, on"
+    " average."
+)
+
+
 def text_of(html_page: str, part: str = "verdict") -> str:
     section = re.search(rf'<section id="{part}".*?</section>', html_page, re.DOTALL).group(0)
     return re.sub(r"[\s\u00a0]+", " ", html.unescape(re.sub(r"<[^>]+>", " ", section))).strip()
@@ -150,6 +158,34 @@ def test_a_page_has_at_most_1000_words_unfolded(audited: Audit):
         assert "Glossary" in shown  # a heading of what is folded
         assert "Hilbert" not in shown  # what is folded
         assert 200 < len(shown.split()) <= 1000
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_control_and_two_attributes_need_at_most_1000_words():
+    random = np.random.default_rng(3)
+    n = 1_500
+    age, hours = random.integers(18, 80, n), np.round(random.normal(38, 10, n))
+    job = random.choice(["clerk", "cook", "nurse", "smith"], n)
+    skill = random.standard_normal(n) + 0.02 * (age - 45)
+    s = pd.DataFrame({"age": age, "hours": hours})
+    X = pd.DataFrame({"skill": skill, "job": job})
+    y = pd.Series(random.random(n) < 1 / (1 + np.exp(-skill)), name="approved").astype(int)
+    model = ParityClassifier(limit="50%", random_state=0, n_jobs=1)
+    model.fit(X[:900], y[:900], sensitive_features=s[:900], control_features=X[["job"]][:900])
+    remarks = tuple(f"Note {i} on how the cells of the table were read." for i in range(20))
+    context = replace(CONTEXT, remarks=remarks)
+    report = trained_report(
+        model, X[900:], y[900:], sensitive_features=s[900:], settings=QUICK, context=context
+    )
+    place = next(i for i, stop in enumerate(report.tradeoff.stops) if stop.point.chosen)
+    hidden = rf'<dl class="costs stop stop-[^{place}]">.*?</dl>'
+    page = re.sub(hidden, "", render(report), flags=re.S)
+    page = re.sub(r'<div class="multiples".*?</section>', "", page, flags=re.S)  # printed only
+    shown = unfolded(page)
+    assert "Among applicants with the same job" in shown
+    assert "Note 2 on" in shown
+    assert "Note 19 on" not in shown
+    assert len(shown.split()) <= 1000
 
 
 def test_the_first_screen_needs_no_script_and_shows_nothing_that_was_not_stated(audited: Audit):
@@ -348,8 +384,8 @@ def test_the_verdict_goes_by_the_interval(low, high, start, kind, bound):
     assert (shown.kind, shown.attribute) == (kind, "age")
     points = format_estimate(50 * (low + high), 5)  # in the unit of the verdict, then in points
     assert meaning(shown, result) == (
-        f"The mean score of people with the same age differs from the overall mean by {gap}"
-        f" on average ({points} percentage points; allowed: 5)."
+        "The gap is how far the mean score of people with the same age is from the overall mean,"
+        f" on average: {gap} ({points} percentage points; allowed: 5)."
     )
     assert alarms(result) == ([] if kind == "kept" else [told])
     ratio = limit_sentence(replace(check, key="decision_ratio", limit=0.5), result)
@@ -366,7 +402,8 @@ def test_a_gap_of_nothing_and_a_limit_that_does_not_bind_are_said():
     result = replace(samples.audit("age"), limits=(check,))
     shown = verdict(Report(result))
     assert "is not distinguishable from 0, at most 0.018." in shown.sentence
-    assert meaning(shown, result) == ""
+    assert gap_size(shown, result) == ""
+    assert meaning(shown, result) == DEFINITION
     bound = samples.tradeoff()
     first, *others = bound.points
     others = [replace(point, chosen=False) for point in others]
@@ -411,17 +448,17 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.5,
             0.6,
-            "Reduced: the gap by age is 50 % smaller (50 % to 60 %); the target was 50 %.",
+            "Target reached: the gap by age is 50 % smaller (50 % to 60 %); the target was 50 %.",
         ),
         (
             0.42,
             0.6,
-            "Reduced: the gap by age is 51 % smaller (42 % to 60 %); the target was 50 %.",
+            "Target reached: the gap by age is 51 % smaller (42 % to 60 %); the target was 50 %.",
         ),
         (
             0.01,
             1.0,
-            "Reduced: the gap by age is 51 % smaller (1 % to 100 %); the target was 50 %.",
+            "Target reached: the gap by age is 51 % smaller (1 % to 100 %); the target was 50 %.",
         ),
         (
             -0.1,
@@ -432,9 +469,10 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.2,
             0.6,
-            "Reduced: the gap by age is 40 % smaller (20 % to 60 %); the target was 50 %.",
+            "Target not reached: the gap by age is 40 % smaller (20 % to 60 %); the target was"
+            " 50 %.",
         ),
-        (0.3, 0.49, "Target missed: the gap by age is 40 % smaller (30 % to 49 %);"),
+        (0.3, 0.49, "Target certainly missed: the gap by age is 40 % smaller (30 % to 49 %);"),
         (None, None, "Not judged: the gap by age goes from 0.0880 to 0.0440; the original gap"),
     ],
 )
@@ -454,9 +492,9 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     assert line.startswith(start)
     assert closing_lines(report)["verdict"] == line
     kind = "unclear"
-    if start.startswith("Reduced:") and value <= 0.044:
+    if start.startswith("Target reached"):
         kind = "kept"
-    elif start.startswith("Target missed"):
+    elif start.startswith("Target certainly missed"):
         kind = "not kept"
     assert verdict(report).kind == kind
     remarks = {
@@ -656,8 +694,8 @@ def test_targets_are_not_counted_as_met():
     head = verdict(Report(replace(samples.audit("age", "hours"), limits=(one, other))))
     told = [head.sentence, *head.others]
     assert [line.split(";")[0] for line in told] == [
-        "Reduced: the gap by age is 56 % smaller (45 % to 70 %)",
-        "Reduced: the gap by hours is 56 % smaller (1 % to 70 %)",
+        "Target reached: the gap by age is 56 % smaller (45 % to 70 %)",
+        "Target reached: the gap by hours is 56 % smaller (1 % to 70 %)",
     ]
     assert head.kind == "kept"
     assert not re.search(r"\bmet\b", " ".join(told))
@@ -682,9 +720,11 @@ def test_the_page_names_no_option_of_the_command():
     points = (replace(first, chosen=True), *(replace(one, chosen=False) for one in rest))
     free = replace(full, before=None, tradeoff=replace(full.tradeoff, points=points, changes=()))
     for page in (*pages.values(), render(free)):
-        shown = re.sub(r"<(script|style)\b.*?</\1>", " ", page[page.index("<body") :], flags=re.S)
-        assert re.findall(r"(?<![\w-])--[a-z]\w+|frhsic [a-z]+", shown) == []
+        assert re.findall(r"(?<![\w-])--[a-z]\w+|frhsic [a-z]+", unfolded(page)) == []
+        assert "A percentage target cannot be judged" not in page
     assert "&#39;id&#39; is left out." in pages[0.3]
+    folded = text_of(pages[0.3], "evidence")  # for the analyst
+    assert "Notes for the analyst 'id' is left out; to use it, name it with --features." in folded
 
 
 def test_without_scores_the_dependence_is_the_verdict():
@@ -856,11 +896,15 @@ def test_costs_are_told_with_the_paired_interval_and_may_be_chance():
     assert named == [
         "no limit",
         "requested: cut by 50 %",
-        "this model (requested: cut by 80 %, 80 %)",
+        "this model (requested: cut by 80 %)",
         "strictest limit",
     ]
     both = replace(report.tradeoff, limits=(0.03, 0.02), shares=(None, None))
-    assert stop_name(both, stops[2]) == "this model (for 0.03, 0.02)"
+    named_limits = "this model (limit 0.03 for age, 0.02 for hours per week)"
+    assert stop_name(both, stops[2]) == named_limits
+    assert stop_name(replace(both, limits=(0.03, 0.03)), stops[2]) == "this model (limit 0.03)"
+    one = replace(both, limits=(None, None), shares=(0.2, None))
+    assert stop_name(one, stops[2]) == "this model (requested: cut by 80 % for age)"
     free = costs(report, stops[0])
     assert [cost.was for cost in free] == ["", ""]
     quality = (Quality("auc", 0.51, 0.5, 0.01),)
@@ -1072,8 +1116,9 @@ def test_the_gap_that_is_shown_is_the_one_that_is_judged():
     assert closing_lines(ranks)["gap"] == "age, rank gap: 0.0500 → 0.0200 (0.0100 to 0.0300)"
     screen = text_of(render(ranks))
     assert (
-        "the selection rate of people with the same age differs from the overall rate by 0.020 on"
-        " average (2.0 percentage points; allowed: 4)." in screen
+        "The gap is how far the selection rate of people with the same age is from the overall"
+        " rate, on average, if the highest scores are selected: 0.020 (2.0 percentage points;"
+        " allowed: 4)." in screen
     )
     assert "Limit Rank gap " in screen
     assert "Gap by age" not in screen
@@ -1443,7 +1488,8 @@ def test_of_several_classes_the_verdict_is_about_the_largest_gap():
     assert required[1].limit == pytest.approx(own[0].limit)
     head = verdict(report)
     assert "the gap by age, the largest of any class, is " in head.sentence.lower()
-    assert meaning(head, report.audit).startswith("The mean score for “green” of people with")
+    told = "The gap is how far the mean score for “green” of people with"
+    assert meaning(head, report.audit).startswith(told)
     empty = replace(head, gap=None)  # no sentence says what the gap means
     (line,) = attribute_lines(replace(report, audit=replace(report.audit, limits=())), empty)
     assert line.startswith("Gap by age for “green”, the largest of any class: 0.")
@@ -1494,7 +1540,8 @@ def test_an_error_that_is_only_significant_alone_is_not_significant_among_all_gr
     report = Report(audit(score, pd.Series(group, name="school"), y, settings=FAST))
     last = next(one for one in groups(report, "school") if one.where == "school 6")
     # the band covers seven groups and four wide windows
-    assert group_judgement(last, report.audit) == "not significant among 11 comparisons"
+    assert group_judgement(last, report.audit) == "not significant"
+    assert "significant errors (among 11 comparisons) first" in groups_note(report, "school")
 
 
 def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():
@@ -1905,7 +1952,7 @@ def test_rows_in_groups_are_not_called_people():
     assert "applicants). Their mean score" in worst_sentence(Report(scored(context=CONTEXT)), "age")
     grouped = scored(groups=groups, limit="gdp <= 0.3", context=CONTEXT)
     shown = text_of(render(grouped))
-    assert "The mean score of applicants with the same age" in shown
+    assert "The gap is how far the mean score of applicants with the same age" in shown
     assert "group applicants" in shown  # the legend
     points = re.findall(r"ages (\d+) to (\d+): [\d.]+ \([^()]*\), (\d+) applicants", shown)
     assert len(points) > 5
@@ -2056,10 +2103,10 @@ def test_the_size_of_a_gap_that_is_not_significant_is_not_explained():
     result = replace(result, attributes=(replace(age, all_rows=rows),))
     head = verdict(Report(result))
     assert "does not vary significantly" in head.sentence
-    assert meaning(head, result) == ""
+    assert meaning(head, result) == DEFINITION
     check = LimitCheck("age", "gdp", "all", 0.1, 0.02, interval)
     limited = replace(result, limits=(check,))
-    assert "by 0.020 on average" in meaning(verdict(Report(limited)), limited)
+    assert "on average: 0.020" in meaning(verdict(Report(limited)), limited)
 
 
 def test_no_sentence_names_a_group_of_few_rows():
@@ -2101,14 +2148,15 @@ def test_errors_that_vary_are_said_where_every_group_is_small():
 
 def test_an_axis_of_very_small_numbers_has_short_labels_and_names_their_unit():
     names = ("age", "mean score", "")
-    for size, unit in ((3e-6, ", in 10⁻⁶"), (0.3, ""), (4e7, ", in 10⁷")):
+    units = {3e-6: (", in 10⁻⁶", 1e-6), 0.3: ("", 1), 4e7: (", in millions", 1e6)}
+    units[4e9] = (", in 10⁹", 1e9)
+    for size, (unit, scale) in units.items():
         svg = Frame((20, 60), (-size, size), names).svg([])
         assert f">mean score{unit}</text>" in svg
         labels = re.findall(r'text-anchor="end">(−?[\d.]+)</text>', svg)
         assert len(labels) >= 4
         assert max(map(len, labels)) <= 4
-        scale = size if not unit else size / 10 ** np.floor(np.log10(size))
-        assert max(float(label.replace("−", "-")) for label in labels) <= scale
+        assert max(float(label.replace("−", "-")) for label in labels) <= size / scale
     small = Frame((20, 60), (0, 3e-6), names, small=True).svg([])
     assert ">in 10⁻⁶</text>" in small
 
@@ -2142,6 +2190,20 @@ def test_a_long_label_moves_the_axis_to_the_right():
     assert (wide, narrow) == (6 + 11 * len("800,000"), 62)
 
 
+def test_amounts_of_millions_are_written_in_full():
+    income = np.repeat(np.linspace(1e6, 3e6, 40), 10)
+    scores = pd.Series(1.05 * income, name="value")
+    y = pd.Series(income + np.tile([-5e5, 5e5], 200), name="value")
+    result = audit(scores, pd.Series(income, name="income"), y, settings=QUICK)
+    shown = render(Report(result))
+    screen = text_of(shown)
+    assert "10⁶" not in shown
+    assert "2,100,000" in screen  # the mean score
+    assert "in millions" in screen
+    rmse = float(np.sqrt(np.mean((scores - y) ** 2)))
+    assert f"{rmse:,.0f}" in screen  # numbers below a million have all their digits
+
+
 def test_small_differences_are_powers_of_ten_like_the_numbers_beside_them():
     values = {0.0634: "+0.063", -2.3e-5: "−2.3 × 10⁻⁵", 7e-7: "+7 × 10⁻⁷", 0.0: "+0"}
     assert {value: words.signed_figure(value) for value in values} == values
@@ -2149,8 +2211,8 @@ def test_small_differences_are_powers_of_ten_like_the_numbers_beside_them():
 
 def test_groups_of_one_row_are_not_mentioned():
     result = scored(groups=np.arange(3_000), context=CONTEXT)
-    assert result.rows.groups == 3_000
     alone = scored(context=CONTEXT)
+    assert result.to_dict() == alone.to_dict()  # independent rows, so the same intervals
     assert surety(Report(result)) == surety(Report(alone))
     assert warnings(result) == warnings(alone)
     assert "applicants). Their mean score" in worst_sentence(Report(result), "age")
@@ -2205,6 +2267,20 @@ def test_without_a_limit_the_headline_is_about_the_largest_significant_gap():
     rows = replace(first.all_rows, numbers=(chance, *first.all_rows.numbers[1:]))
     mixed = replace(result, attributes=(replace(first, all_rows=rows), second))
     assert [verdict(Report(one)).attribute for one in (result, mixed)] == ["age", "hours"]
+
+
+def test_a_gap_of_0_among_other_limits_has_its_upper_bound():
+    tradeoff = samples.tradeoff()
+    *stops, last = tradeoff.stops
+    point = replace(last.point, gaps=(Gap(0.0, 0.0, 0.0123),))
+    stops = (*stops, replace(last, point=point))
+    report = Report(samples.audit(), tradeoff=replace(tradeoff, stops=stops))
+    shown = render(report)
+    assert "<span>≤ 0.012</span>" in shown
+    assert "strictest limit; gap: ≤ 0.012" in text_of(shown)
+    assert "≤: not distinguishable from 0;" in text_of(shown)
+    assert "≤" not in text_of(render(replace(report, tradeoff=tradeoff)))
+    assert stop_gap(Gap(0.0, 0.0, 0.0)) == "0"  # the scores are all the same
 
 
 def test_a_share_that_was_not_applied_is_said_first():

@@ -157,11 +157,11 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: MAPS.estimate(MAPS.sums(COLUMN[:1], COLUMN[:1])),
     ),
     (
-        "features=100 is not a multiple of 2 * blocks = 32.",
+        "features=100; pass a multiple of 2 * blocks = 32.",
         lambda: dependence.hsic_features(Z, S, features=100),
     ),
     (
-        "blocks=1; the standard error needs at least 2.",
+        "blocks=1; pass at least 2, which the standard error requires.",
         lambda: dependence.hsic_features(Z, S, blocks=1),
     ),
     (
@@ -210,7 +210,7 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: independence.permutation_test(Z, S, groups=k[1:]),
     ),
     (
-        "no two groups have the same number of rows, so none can be exchanged. Drop rows so"
+        "no two groups have the same number of rows, so groups cannot be exchanged. Drop rows so"
         " that some groups have equal sizes.",
         lambda: independence.permutation_test(Z, S, groups=k > 10),
     ),
@@ -229,15 +229,17 @@ TOGETHER: list[tuple[str, Callable[[], Any]]] = [  # arguments that do not fit e
         lambda: parity.gdp(Z, S, groups=k[1:]),
     ),
     (
-        "groups is the same in all rows; at least two groups are needed.",
+        "groups is the same in all rows; pass at least two groups.",
         lambda: parity.gdp(Z, S, groups=0 * k),
     ),
     (
-        "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0.",
+        "scores are constant, so their standard deviation is 0. Use gdp instead, whose value is 0"
+        " for constant scores.",
         lambda: parity.standardized_gdp(np.ones(40), S),
     ),
     (
-        "scores are constant: they have no variance that s could explain.",
+        "scores are constant, so they have no variance that s could explain. Pass scores that"
+        " differ.",
         lambda: parity.correlation_ratio(np.ones(40), S),
     ),
     (

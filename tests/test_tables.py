@@ -1167,7 +1167,10 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
     file = TableFile.open(tmp_path / "t.xlsx")
     cells = pd.concat(file.pieces(file.names))
     assert file.names == ("age", "code", "paid", "seen", "dose", "on")
-    assert file.notes == ("The sheet 'part 1' of t.xlsx was read, but not 'part 2'.",)
+    assert file.notes == (
+        "The sheet 'part 1' of t.xlsx was read, but not 'part 2'. To read another sheet, pass its"
+        " name, such as --sheet 'part 2'.",
+    )
     assert cells["seen"].tolist() == ["2024-05-31", "2024-06-01"]
     table = Schema.learn(cells, decimal=file.decimal)(cells)
     assert table["age"].tolist() == [30, 40]
@@ -1188,7 +1191,27 @@ def test_sheets_with_the_same_columns_are_named(tmp_path):
     path = tmp_path / "t.xlsx"
     workbook(path, [["a", "b"], [1, 2]], [["Title"], ["a", "b"], [3, 4]], [["a", "c"], [5, 6]])
     note = "'part 2' has the same columns; to use its rows, too, append them to the sheet 'part 1'."
-    assert note in TableFile.open(path, named=["b"]).notes
+    notes = TableFile.open(path, named=["b"]).notes
+    assert note in notes
+    assert notes[0].endswith("such as --sheet 'part 2'.")
+
+
+@pytest.mark.parametrize("sheet", ["part 2", "2"])
+def test_a_sheet_is_chosen_by_its_name_or_number(sheet, tmp_path):
+    path = tmp_path / "t.xlsx"
+    workbook(path, [["a", "b"], [1, 2]], [["Title"], ["a", "b"], [3, 4]], [["c"], [5]], [])
+    file = TableFile.open(path, sheet=sheet, named=["b", "a"])
+    (piece,) = file.pieces(["a", "b"])
+    assert piece.to_numpy().tolist() == [["3", "4"]]
+    assert file.notes[0].startswith("The sheet 'part 2' of t.xlsx was read, but not 'part 1', ")
+    assert TableFile.open(path, sheet="3").names == ("c",)
+    for wrong in ("part 4", "0", "7"):
+        with pytest.raises(ValueError, match=f"'{wrong}' is neither the name nor the number of a"):
+            TableFile.open(path, sheet=wrong)
+    text = tmp_path / "t.csv"
+    text.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"t\.csv is not an Excel workbook; leave out --sheet"):
+        TableFile.open(text, sheet="2")
 
 
 def test_the_sheet_with_the_named_columns_is_read(tmp_path):
@@ -1203,7 +1226,9 @@ def test_the_sheet_with_the_named_columns_is_read(tmp_path):
         ["40", "no", "2"],
     ]
     assert file.notes == (
-        "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'.",
+        "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'. To read another sheet,"
+        " pass its name, such as --sheet 'part 3'.",
+        "'part 3' has the same columns; to use these rows, too, append them to the sheet 'part 2'.",
         "1 row above the header of the sheet 'part 2', 'All patients', was left out.",
     )
     message = (

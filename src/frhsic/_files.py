@@ -64,8 +64,8 @@ class Budget:
             )
 
     def charge_text(self, text: bytes, signs: Mapping[bytes, int]) -> None:
-        """Charge the most memory that a parsed text may use: a multiple of its size, plus the
-        memory for the values that it encodes.
+        """Charge the largest amount of memory that a parsed text may use: a multiple of its size,
+        plus the memory for the values that it encodes.
         """
         self.charge(
             PARSED_TIMES * len(text) + sum(n * text.count(sign) for sign, n in signs.items())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from frhsic.formatting import figure, format_setting
+from frhsic.formatting import figure, format_setting, format_value
 
 # Width of a letter of a name on a phone, where letters are widest.
 LETTER = 11
@@ -162,12 +162,14 @@ class Frame:
 
     def _labels(self) -> tuple[dict[float, str], str]:
         """Return the labels of the vertical axis and, if they are very small or very large, their
-        unit, such as “10⁻⁶”.
+        unit, such as “10⁻⁶” or “millions”.
         """
         values = ticks(*self.y, 2 if self.small else 5)
         largest = max(map(abs, values), default=0.0)
         if largest == 0 or 1e-4 <= largest < 1e6:
             return {tick: format_setting(tick) for tick in values}, ""
+        if 1e6 <= largest < 1e9:
+            return {tick: format_setting(tick / 1e6) for tick in values}, "millions"
         unit = 10.0 ** math.floor(math.log10(largest))
         return {tick: format_setting(tick / unit) for tick in values}, figure(unit)[4:]
 
@@ -190,7 +192,7 @@ class Frame:
         yield f'<path class="axis" stroke="#c9c3b6" d="M{left} {floor:.1f}H{self.width - right}"/>'
         for tick in ticks(*self.x, 3 if self.small else 6):
             yield _text(
-                x(tick), floor + (14 if self.small else 18), format_setting(tick), "", "middle"
+                x(tick), floor + (14 if self.small else 18), format_value(tick), "", "middle"
             )
         if self.small and power:
             yield _text(left, 14, f"in {power}", "", "start")

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# Most names listed in a hint or a sentence.
+# Maximum number of names listed in a hint or a sentence.
 SHOWN = 30
 
 
@@ -48,9 +48,23 @@ def figure(value: float | None, digits: int = 3) -> str:
     return f"{sign}{size:#.{digits}g}".removesuffix(".")
 
 
+def amount(value: float | None, digits: int = 3) -> str:
+    """Format an estimate as :func:`figure`, but write numbers from a million to a billion in full,
+    rounded to four significant digits.
+
+    Examples
+    --------
+    >>> amount(3148200.0), amount(-999_999_000.0), amount(3e9), amount(0.0812)
+    ('3,148,000', '−1,000,000,000', '3 × 10⁹', '0.0812')
+    """
+    if value is None or not 1e6 <= abs(value) < 1e9:
+        return figure(value, digits)
+    return f"{float(f'{value:.{max(digits, 4)}g}'):,.0f}".replace("-", "−")
+
+
 def format_estimate(value: float, limit: float | None = None) -> str:
-    """Format an estimate with two significant digits, or with more if they are needed to show on
-    which side of a limit the estimate is.
+    """Format an estimate with two significant digits (four from a million), or with more if they
+    are needed to show on which side of a limit the estimate is.
 
     Examples
     --------
@@ -59,14 +73,15 @@ def format_estimate(value: float, limit: float | None = None) -> str:
     ...     format_estimate(0.0496, 0.05),
     ...     format_estimate(0.05004, 0.05),
     ...     format_estimate(623.4),
+    ...     format_estimate(3148200.0, 3150000.0),
     ... )
-    ('0.037', '0.0496', '0.05004', '623')
+    ('0.037', '0.0496', '0.05004', '623', '3,148,000')
     """
-    digits = 2
+    digits = 4 if abs(value) >= 1e6 else 2
     if limit is not None and value != limit:
         while digits < 9 and (float(f"{value:.{digits}g}") - limit) * (value - limit) <= 0:
             digits += 1
-    return figure(value, digits)
+    return amount(value, digits)
 
 
 def format_setting(value: float) -> str:
@@ -83,15 +98,27 @@ def format_setting(value: float) -> str:
     return text.rstrip("0").removesuffix(".")
 
 
+def format_value(value: float) -> str:
+    """Format a value of an attribute as :func:`format_setting`, or as :func:`amount` from a
+    million.
+
+    Examples
+    --------
+    >>> format_value(30.0), format_value(1250000.0)
+    ('30', '1,250,000')
+    """
+    return amount(value) if abs(value) >= 1e6 else format_setting(value)
+
+
 def format_exact(value: float) -> str:
     """Format a number that a user entered, such as a limit, with all of its digits.
 
     Examples
     --------
-    >>> format_exact(0.05), format_exact(0.01234), format_exact(10000.0)
-    ('0.05', '0.01234', '10,000')
+    >>> format_exact(0.05), format_exact(0.01234), format_exact(2500000.0)
+    ('0.05', '0.01234', '2,500,000')
     """
-    return format_setting(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
+    return format_value(value) if float(f"{value:.3g}") == value else f"{value:,.10g}"
 
 
 def format_difference(value: float) -> str:
@@ -131,7 +158,7 @@ def format_interval(value: float, low: float, high: float) -> str:
     >>> format_interval(0.05, 0, 0.123)
     '0.0500 (0 to 0.123)'
     """
-    return f"{figure(value)} ({figure(low)} to {figure(high)})"
+    return f"{amount(value)} ({amount(low)} to {amount(high)})"
 
 
 def chance(pvalue: float) -> str:

@@ -44,7 +44,8 @@ HeadTask = Literal["classification", "regression"]
 # The heads to fit by default.
 HEADS = ("linear", "mlp", "forest", "svm", "boosting")
 
-# Most training rows for the support vector machine, whose cost grows with their square.
+# Maximum number of training rows for the support vector machine, whose cost grows with the square
+# of this number.
 SVM_ROWS = 5000
 
 

@@ -42,8 +42,8 @@ def agreed_low(low: float, value: float, pvalue: float, confidence: float) -> fl
 
     Near 0, the error of a nonnegative number is one-sided, so the lower end may use the whole
     level. If the test rejects but `low` is 0, the lower end is the one that the test implies
-    (Miettinen, 1976). If the standard error is the value over the normal quantile :math:`z_p` of
-    its p-value, the lower end at the level α is value · (1 - z_α / z_p).
+    (Miettinen, 1976). The standard error is then the value divided by the normal quantile
+    :math:`z_p` of its p-value, so the lower end at the level α is value · (1 - z_α / z_p).
 
     Examples
     --------

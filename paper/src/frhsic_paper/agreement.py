@@ -162,7 +162,9 @@ SMALL = (
         },
     ),
 )
-"""Studies of the printed Tables 4 and 5, their names there, and the printed columns with ours."""
+"""The studies in the printed Tables 4 and 5: the study, the table's file, and our column for each
+printed one.
+"""
 
 
 def compare_small_tables(results: Results) -> list[Cases]:

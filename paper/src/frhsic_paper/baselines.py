@@ -104,8 +104,8 @@ class PairwiseMMD(Penalty):
     r"""Mean squared MMD in Z over pairs of bins of S; see :func:`pairwise_mmd_from_bins`.
 
     It uses ten bins of equal width over the range of the training rows, and a Gaussian kernel on Z
-    with bandwidth 1, in units of the root mean square distance. With several attributes, it is the
-    sum over them.
+    with bandwidth 1, in units of the root mean square distance. With several attributes, the values
+    for all attributes are added up.
     """
 
     edges: Tensor | None
@@ -168,7 +168,7 @@ class CorrelationAdversary(_Adversarial):
     It is between 0 and 1. Its maximum over all a is the correlation ratio of S given Z, which is
     the maximal (HGR) correlation of Grari et al. (2022) with the identity in place of their second
     network. The adversary takes one Adam ascent step in each call of :meth:`adapt`. With several
-    attributes, it is the mean over them.
+    attributes, the value is the mean over attributes.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ the population.
 norm. Write :math:`\delta` for the centered scores of a head :math:`f` and :math:`P_m` for the
 projection onto the m leading eigenvectors of :math:`\tilde L / n`. The gap is :math:`\|P_m
 \delta\|^2 / n`: the part of the variance of the scores that S explains along those directions. Its
-root bounds the mean absolute gap. Then
+square root bounds the mean absolute gap. Then
 
 .. math:: \frac1n \|P_m \delta\|^2
     \le \frac{\|f\|^2}{n} \lambda_{\max}(P_m \tilde K P_m)
@@ -172,8 +172,8 @@ class GapCertificate(Certificate):
     ----------
     worst_coefficients
         Coefficients a of the head :math:`\sum_i a_i k(z_i, \cdot)` with the largest gap for the
-        given norm, of shape (n,). If the kernel includes scores, they refer to f(z) f(z') + k_Z(z,
-        z').
+        given norm, of shape (n,). If the kernel includes scores, the coefficients refer to f(z)
+        f(z') + k_Z(z, z').
     worst_scores
         Its scores on the rows of the sample, of shape (n,).
     directions

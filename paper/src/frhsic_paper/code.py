@@ -1,9 +1,9 @@
 """The code that produced a record, as text; the record's stamp is a hash of it.
 
 It consists of the source of a function, of all functions, classes and constants of the two packages
-that it uses, of what these use, and so on. What only people read is left out, so that changing it
-doesn't make records stale: comments, docstrings, layout, the messages of errors and the methods by
-which objects are shown.
+that it uses, of what these use, and so on. Comments, docstrings, layout, error messages and the
+methods by which objects are shown are left out, because only people read them; changing them
+doesn't make records stale.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ SHOWN = ("__repr__", "__str__", "_repr_html_")
 
 
 class Choices(dict[str, Any]):
-    """Functions by name, of which a record uses one. They are not followed: the record's stamp
-    contains its own.
+    """Functions by name. Each record uses only one of them, so they are not followed; the record's
+    stamp includes the code of the function that it uses.
     """
 
 

@@ -40,7 +40,7 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Processes or, on a GPU, studies at a time. Default: all cores, or one GPU.",
+            help="Number of processes (default: all cores) or, on a GPU, of studies (default: 1).",
         ),
     ] = None,
     scheduler: Annotated[
@@ -68,7 +68,7 @@ def reproduce(
 
     Records are written as they are computed: an interrupted run continues where it stopped, and
     `reproduce all` runs whatever is missing. OUT/log/reproduce.log contains every line with its
-    time, and the progress of long trainings. Only one run at a time can write to OUT.
+    time, and the progress of long training runs. Only one run at a time can write to OUT.
     """
     from joblib import cpu_count, effective_n_jobs
     from rich.console import Console

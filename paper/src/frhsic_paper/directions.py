@@ -94,11 +94,12 @@ def leading_directions(kernel: Kernel, s: Tensor, rule: DirectionRule) -> Sensit
     r"""Return the leading eigenvectors of the centered Gram matrix of the rows of `s`; `rule`
     determines how many.
 
-    Equal rows share a coordinate, so the size of the problem is the number of distinct values. Up
-    to 1,500 values, it is solved completely. With more, a pivoted Cholesky factor gives :math:`L =
-    GG^\top + R` with :math:`R \succeq 0`, and the directions are those of :math:`HGG^\top H / n`.
-    Since :math:`\tilde L` dominates that matrix, every form of the gap bound holds for these
-    directions; only their eigenvalues are below the exact ones, by at most `error`.
+    Equal rows share a coordinate, so the size of the problem is the number of distinct values. With
+    up to 1,500 distinct values, it is solved completely. With more, a pivoted Cholesky factor gives
+    :math:`L = GG^\top + R` with :math:`R \succeq 0`, and the directions are those of
+    :math:`HGG^\top H / n`. Since :math:`\tilde L` dominates that matrix, every form of the gap
+    bound holds for these directions; only their eigenvalues are below the exact ones, by at most
+    `error`.
     """
     _arrays.require_varying(s, "s")
     values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)

@@ -150,7 +150,8 @@ class Frontier:
         r"""Return each method's point with the smallest dependence within a performance band of the
         baseline.
 
-        Unrounded means are compared; ties go to the smallest weight. None if no weight is inside.
+        Unrounded means are compared; ties go to the smallest weight. The point is None if no weight
+        is inside the band.
         """
         base, higher = self.method_points(self.baseline)[0].performance, self.higher_is_better
         inside = {

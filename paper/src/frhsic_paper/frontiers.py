@@ -310,9 +310,10 @@ def matched_points(records: Sequence[Record], dataset: str, protocol: Protocol) 
     """Return the matched point of every method under the protocol, starting with the unpenalized
     model.
 
-    Published: chosen on rounded means over repeats, on the test rows. Corrected: chosen in each
-    repeat on its validation rows; the results of the chosen models on test rows are then averaged.
-    Areas are normalized over the paper's six methods and Unfair.
+    Under the published protocol, points are chosen by rounded means over repeats, on the test rows.
+    Under the corrected protocol, a model is chosen in each repeat on its validation rows, and the
+    results of the chosen models on test rows are averaged. Areas are normalized over the paper's
+    six methods and Unfair.
     """
     full = frontier(records, dataset, protocol.gdp)
     areas = naup(rounded_frontier(full, protocol.decimals))
@@ -374,9 +375,9 @@ def with_contraction(records: Sequence[Record]) -> list[Record]:
     :math:`p \mapsto 1/2 + t (p - 1/2)`, or, if GDP refers to raw outputs, the raw output times t,
     keeps every decision and so the accuracy, and multiplies GDP by t. A prediction of a number is
     shrunk towards its mean; its error is :math:`L_0 - t (L_0 - L_1 + \sigma^2) + t^2 \sigma^2` with
-    the error :math:`L_0` of the mean and :math:`L_1` of the prediction; :math:`L_0` is taken from
-    the model of the same split that its penalty made nearly constant. Quantities that don't depend
-    on the scale, which are standardized GDP and the GDP of decisions, don't change.
+    the error :math:`L_0` of the mean and :math:`L_1` of the prediction; :math:`L_0` is taken from a
+    model of the same split that a penalty made nearly constant. Quantities that don't depend on the
+    scale, which are standardized GDP and the GDP of decisions, don't change.
     """
     constants: dict[tuple[str, int], Record] = {}
     for r in finite_records(records, "performance", "score_sd"):

@@ -332,7 +332,9 @@ def run(
 def _fleets(
     grid: Grid, names: Sequence[str], data: Dataset, splits: Sequence[Split], options: Options
 ) -> Iterator[tuple[Fleet, list[dict[str, float]]]]:
-    """Train the fleets of the given methods on one dataset and measure them, in this order."""
+    """Train the fleets of the given methods on one dataset, and yield them with their measures in
+    the order of the methods.
+    """
     rows = TrainingData.stacked([TrainingData.of(s.train.x, s.train.y, s.train.s) for s in splits])
     workers = min(options.trainers or options.workers, len(names))
     yield from Parallel(n_jobs=workers, return_as="generator", pre_dispatch=workers)(

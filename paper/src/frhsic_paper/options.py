@@ -33,8 +33,8 @@ class Options:
     watch
         Called with a line of text whenever a unit is done.
     log
-        File for the same lines, with their time, and the progress of long trainings; None writes no
-        file.
+        File for the same lines, with their time, and the progress of long training runs; None
+        writes no file.
     trainers
         Number of processes that train the fleets of a study; on a GPU, fleets are trained one after
         another. None uses the number of `workers`.

@@ -191,10 +191,10 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
         )
         if d.outdated:
             text = (
-                f"`{d.file}-{d.protocol}.parquet` is stale: other code or settings than the present"
-                f" ones made its records of {d.part}."
+                f"`{d.file}-{d.protocol}.parquet` is stale: its records of {d.part} were computed"
+                " with different code or settings."
             )
-        said.append(f"{text} Run the command to make the missing records.")
+        said.append(f"{text} Run the command to compute them.")
     return said
 
 

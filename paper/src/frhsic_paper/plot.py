@@ -65,7 +65,7 @@ PARAMETERS: Any = {  # matplotlib types the keys as a closed list of literals
     "font.size": 9.5,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
-    # nothing is above a panel, and looking for it takes a quarter of the drawing time
+    # a fixed position: placing titles automatically takes a quarter of the drawing time
     "axes.titley": 1.0,
     "axes.labelsize": 9.5,
     "xtick.labelsize": 9,
@@ -148,7 +148,7 @@ def protocol_figures(
     return figures
 
 
-AT_THE_STAR = "Bars, at the star alone, are 95 % intervals over splits"
+AT_THE_STAR = "Only the star has bars, which are 95 % intervals over splits"
 
 
 def intervals(records: Sequence[Record], bars: str | None = "Bars are 95 % intervals") -> str:
@@ -354,7 +354,7 @@ def draw_frontier(
             for p in sorted(frontier.method_points(CONTRACTED), key=lambda p: p.dependence)
             if p in shown
         ]
-        if any(p.dependence < 0.99 * base.dependence for p in line):  # otherwise it stays at Unfair
+        if any(p.dependence < 0.99 * base.dependence for p in line):  # else it is at Unfair
             _dots(ax, [*line, base], color=GRAY, linestyle="--", label=method_name(CONTRACTED))
     for hidden, marker, side in (
         (len(shown) < len(frontier.points), "v", "below"),

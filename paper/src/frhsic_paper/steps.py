@@ -173,7 +173,7 @@ class Measurement:
         ):
             return records.read(path, self.part)
         states = models.load(stored, grid.datasets)
-        # a model without a record is from an interrupted training
+        # a model without a record is from a training run that was interrupted
         hashes = {
             key: self._depends_on(trained[key], protocol)
             for key in sorted(

@@ -106,12 +106,12 @@ def run(study: Study, protocol: Protocol, options: Options, phase: Phase = "all"
 
 
 def tasks(studies: Iterable[Study], protocols: Iterable[Protocol]) -> list[tuple[Protocol, Study]]:
-    """Return studies with only the steps that can be trained at the same time, starting with the
-    longest.
+    """Return the studies, each with only the training steps that can run at the same time as
+    others, starting with the longest study.
 
     A step that several studies share belongs to the first of them. Only grids are trained here:
-    other steps measure running times, for which the machine must be otherwise idle, or search
-    settings with all cores.
+    other steps measure running times, for which the machine must be otherwise idle, or search for
+    settings, using all cores.
     """
     models: list[tuple[int, Protocol, Study]] = []
     for protocol in protocols:

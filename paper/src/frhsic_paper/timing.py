@@ -1,5 +1,5 @@
-"""The plain training loop whose epochs are timed, and FREM as a loop over rows, as for the
-published times.
+"""The plain training loop whose epochs are timed, and FREM as a loop over rows, with which the
+published times were measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH = 256
 
 class LoopedEIPM(Penalty):
     r"""FREM's penalty, computed one anchor at a time, with the term of the marginal recomputed for
-    each.
+    each anchor.
 
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{\max(w_i^\top K w_i - 2 w_i^\top K u + u^\top K u,\
         10^{-10})}
@@ -152,7 +152,7 @@ class Timing:
     models, epochs
         Number of fresh models, and of timed epochs of each.
     warm_up
-        Number of untimed epochs of each model before these.
+        Number of untimed epochs of each model before the timed ones.
     averaged
         Number of epochs that are averaged into one number.
     """

@@ -1,4 +1,4 @@
-"""Check whether the numbers of an audit meet limits, and how they differ from those of another
+"""Check whether the numbers in an audit meet limits, and compare them with those in another
 audit.
 """
 
@@ -21,14 +21,14 @@ from frhsic.auditing.results import (
     Subject,
     Within,
 )
-from frhsic.formatting import figure, format_exact
+from frhsic.formatting import amount, format_exact
 from frhsic.intervals import Interval
 from frhsic.parity.limits import Limit, LimitLike, limits_by_attribute, parse_limits
 
 
 def largest_value(key: str, subject: Subject) -> float:
-    """Return the largest possible value of a number: a mean absolute deviation is at most half the
-    range.
+    """Return the largest possible value of a number. For a mean absolute deviation, this is half
+    the range.
     """
     low, high = subject.span or (-math.inf, math.inf)
     if key == "gdp":
@@ -39,7 +39,7 @@ def largest_value(key: str, subject: Subject) -> float:
 
 
 def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
-    """Return the limits on an audit that is not compared with an earlier one; raise an error if a
+    """Parse the limits for an audit that is not compared with an earlier one; raise an error if a
     limit is a target for a fit, such as "50%".
     """
     limits = parse_limits(limit, LIMITABLE)
@@ -47,8 +47,8 @@ def parse_audit_limits(limit: LimitLike) -> tuple[Limit, ...]:
         if parsed.is_aim:
             raise ValueError(
                 f"the limit {parsed} is a target for a fit, which an audit alone cannot check."
-                " Pass a number such as 0.05, 'gdp <= 10% of base rate', or an earlier audit to"
-                " compare with (--against, or auditing.since() in Python)."
+                " Pass a number such as 0.05 or 'gdp <= 10% of base rate', or compare with an"
+                " earlier audit (--against, or auditing.since() in Python)."
             )
     return limits
 
@@ -59,9 +59,9 @@ def check_limits(
     earlier: Audit | None = None,
     changes: Sequence[Change] = (),
 ) -> tuple[LimitCheck, ...]:
-    """Return whether each attribute meets each limit; shares refer to the numbers of the earlier
-    audit, if there is one. If it covers the same rows, `changes` has the differences; otherwise its
-    rows are assumed to be different.
+    """Return whether each attribute meets each limit; shares refer to the numbers in the earlier
+    audit, if there is one. If both audits cover the same rows, `changes` contains the differences;
+    otherwise, the rows are assumed to be independent.
     """
     names = [attribute.name for attribute in audit.attributes]
     limits_by_attribute(limits, names)  # raises an error if a limit names an unknown attribute
@@ -84,19 +84,19 @@ def _check_limit(
     number = _limited_number(audit, limit, attribute)
     if number is None or number.interval is None:
         needs = {
-            "favourable": " More rows with the favorable outcome are needed.",
+            "favourable": " Pass more rows with the favorable outcome.",
             "equal": " Pass control_features.",
         }
         raise ValueError(
-            f"the limit on {limit.name} cannot be checked, because the audit has no interval for it"
-            f" by {attribute}.{needs.get(limit.among, '')}"
+            f"the limit on {limit.name} cannot be checked, because the audit has no interval"
+            f" for {limit.name} by {attribute}.{needs.get(limit.among, '')}"
         )
     most = largest_value(limit.measure, audit.subject)
     if not base and limit.value >= most:
         low, high = audit.subject.span or (0.0, 1.0)
         raise ValueError(
             f"the limit {limit.name}={format_exact(limit.value)} has no effect: {limit.name} is at"
-            f" most {figure(most)} for scores from {figure(low)} to {figure(high)}. If it is"
+            f" most {amount(most)} for scores from {amount(low)} to {amount(high)}. If it is"
             f" a percentage, write {format_exact(limit.value / 100)}."
         )
     reference = None
@@ -144,7 +144,7 @@ def _limited_number(audit: Audit, limit: Limit, attribute: str) -> Number | None
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return p-values in the same order, adjusted for their number (Holm, 1979).
+    """Return p-values, in the original order, adjusted for the number of tests (Holm, 1979).
 
     Examples
     --------
@@ -158,9 +158,9 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 
 class Reach(NamedTuple):
-    """Standard error of a number, and how far its interval extends beyond the ends that the
-    standard error implies (difference of squares). An end truncated at 0 is replaced with the one
-    that the standard error implies.
+    """Standard error of a number, and how far the number's interval extends beyond the ends that
+    the standard error implies (as a difference of squares). An end that is truncated at 0 is
+    replaced with the end that the standard error implies.
     """
 
     error: float
@@ -169,7 +169,6 @@ class Reach(NamedTuple):
 
     @classmethod
     def from_number(cls, number: Number) -> Reach:
-        """Return the reach of a number."""
         if number.interval is None:
             return cls(number.standard_error or 0.0, 0.0, 0.0)
         z = float(ndtri((1 + number.interval.confidence) / 2))
@@ -194,10 +193,10 @@ def difference(
 
     below the difference, where c is the covariance of the two numbers and z the normal quantile;
     the upper end is analogous (Zou and Donner, 2008). On the same rows, noise hides the same part
-    of both gaps, so the excess of :math:`a_+` over its standard error is reduced by the correlation
-    times the excess of :math:`b_+`. The p-value is that of the z at which the interval reaches 0.
-    The interval of the reduction 1 − b / a contains 1 − r if the interval of b − r a contains 0
-    (Donner and Zou, 2012).
+    of both gaps, so the part of :math:`a_+ - a` beyond the standard error (see :class:`Reach`) is
+    reduced by the correlation times this part of :math:`b_+ - b`. The p-value is the level at which
+    the interval just reaches 0. The interval of the reduction 1 − b / a contains 1 − r if the
+    interval of b − r a contains 0 (Donner and Zou, 2012).
 
     Parameters
     ----------
@@ -213,7 +212,7 @@ def difference(
         return max(b.error**2 + (share * a.error) ** 2 - 2 * share * covariance, 0.0)
 
     def squared_excess(share: float) -> tuple[float, float]:
-        """Return the squared excess of the ends of b − share · a over its standard error."""
+        """Return how far the ends for b − share · a lie beyond its standard error, squared."""
         low = max(share * a.above - correlation * b.above, 0.0)
         high = max(b.above - correlation * share * a.above, 0.0)
         return low**2 + b.below**2, high**2 + (share * a.below) ** 2

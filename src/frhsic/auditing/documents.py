@@ -1,5 +1,5 @@
-"""Frozen dataclasses that convert to JSON and back without loss. JSON with numbers that are
-impossible in an audit is rejected.
+"""Frozen dataclasses that convert to JSON and back without loss. Reading JSON raises an error if a
+number in it is impossible in an audit.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ SIZE_KEYS = {"log_loss", "root_squared_error"}
 
 @dataclass(frozen=True)
 class Document:
-    """Base of dataclasses that convert to JSON and back without loss.
+    """Base class of dataclasses that convert to JSON and back without loss.
 
     A subclass has a field `format` whose default is the version of its JSON form.
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dicts, lists, strings and numbers."""
+        """Return the document as plain dicts, lists, strings and numbers."""
         fields: dict[str, Any] = json.loads(self.to_json())
         return fields
 
@@ -50,15 +50,16 @@ class Document:
 
     @classmethod
     def from_dict(cls, fields: Any) -> Self:
-        """Return the object from the output of :meth:`to_dict`; raise an error if it has a
-        different format.
+        """Create a document from the output of :meth:`to_dict`; raise an error if the format
+        version differs.
         """
         version = fields.get("format") if isinstance(fields, dict) else None
         expected = next(f.default for f in dataclasses.fields(cls) if f.name == "format")
         if version != expected:
             raise ValueError(
-                f"the document's format is {version!r}; this version reads {expected}. "
-                "Recreate it from the data, or read it with the version that wrote it."
+                f"the document's format is {version!r}, but this version of frhsic reads format"
+                f" {expected}. Recreate the document from the data, or read it with the version"
+                " of frhsic that wrote it."
             )
         try:
             document: Self = _convert(cls, fields)
@@ -69,12 +70,12 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the object from the output of :meth:`to_json`."""
+        """Create a document from the output of :meth:`to_json`."""
         return cls.from_dict(json.loads(text))
 
 
 def _convert(hint: Any, value: Any) -> Any:
-    """Convert parsed JSON to the type `hint`."""
+    """Convert parsed JSON to the annotated type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         # several scalar types, such as str | int | float | bool: keep the value
@@ -96,14 +97,17 @@ def _convert(hint: Any, value: Any) -> Any:
 
 
 def _require_ranges(part: Any) -> None:
-    """Raise an error if a number in a document is impossible in an audit."""
+    """Raise an error if a number in part of a document is impossible in an audit."""
     if isinstance(part, (tuple, list)):
         for item in part:
             _require_ranges(item)
     if isinstance(part, dict):
         _require_ranges(list(part.values()))
     if isinstance(part, float) and not math.isfinite(part):
-        raise ValueError(f"the document contains a number that is not finite, {part}")
+        raise ValueError(
+            f"the document contains {part}, but all numbers must be finite."
+            " Recreate it from the data."
+        )
     if not dataclasses.is_dataclass(part):
         return
     fields = vars(part)

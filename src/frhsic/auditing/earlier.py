@@ -1,4 +1,4 @@
-"""What has changed since an earlier audit of different rows."""
+"""Changes since an earlier audit of different rows."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ WATCHED = ("auc", "root_squared_error", "mean_error")
 def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     r"""Compare two audits of different, independent rows.
 
-    For each attribute in both audits, compare its distribution, the gap, the parts of the change in
-    the gap, and the gap among people with the same controls. Independently of the attributes,
-    compare the distribution of the score, the base rate, the performance (AUC or squared error) and
-    the mean error of the score. Only numbers stored in the two audits are used.
+    For each attribute in both audits, compare its distribution, the gap, and the gap among people
+    with the same controls, and split the change in the gap into parts. In addition, compare the
+    distribution of the score, the base rate, the performance (AUC or squared error) and the mean
+    error of the score. Only numbers stored in the two audits are used.
 
     Parameters
     ----------
     audit, earlier
-        Audits of different rows; if the rows are the same, an error is raised.
+        Audits of different rows. If the rows are the same, an error is raised.
 
     Returns
     -------
     tuple of Change
-        For each comparison, its `key` and `attribute`; the number `before` and `after`; the
-        `interval` of the difference and its `pvalue`; the p-value `adjusted` for the number of
-        comparisons (Holm); and, judged by the adjusted p-value at the `level`, whether the number
-        has `changed` and `improved`.
+        For each comparison: its `key` and `attribute`; the number `before` and `after`; the
+        `interval` and `pvalue` of the difference; the p-value `adjusted` for the number of
+        comparisons (Holm); and whether the number has `changed` and `improved`, according to the
+        adjusted p-value and the `level`.
 
     Notes ----- The interval of a difference combines those of the two numbers (Zou and Donner,
     2008). Its lower end is
 
     .. math:: b - a - \sqrt{(b - b_-)^2 + (a_+ - a)^2}
 
-    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`; the upper end is analogous. A sum
-    of squared standard errors would not be enough for a gap: wrongly estimated signs hide more of a
-    small gap than of a large one, and more with few rows than with many, which the upper end takes
-    into account. The p-value is the level at which the interval reaches 0; the excess of an end
-    over its standard error does not grow with the confidence. Distributions are compared by the
+    for numbers a and b with ends :math:`a_\pm` and :math:`b_\pm`; the upper end is analogous. For a
+    gap, adding squared standard errors would not be enough: wrongly estimated signs hide more of a
+    small gap than of a large one, and more with few rows than with many. The upper ends take that
+    into account. The p-value is the level at which the interval just reaches 0; how far an end lies
+    beyond the standard error does not depend on the level. Distributions are compared using the
     largest difference between their distribution functions (Kolmogorov and Smirnov). The values
     stored in the audits give only a lower bound on this difference, so the test is conservative.
 
@@ -70,8 +70,8 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     if not shared:
         names = ", ".join(a.name for a in earlier.attributes)
         raise ValueError(
-            f"the earlier audit covers {names}, none of which is audited now. Compare audits that"
-            " share an attribute."
+            f"the earlier audit covers {names}, but this audit covers none of these attributes."
+            " Compare audits that share an attribute."
         )
     same = audit.subject.law == earlier.subject.law and all(
         audit[name].law == earlier[name].law for name in shared
@@ -79,8 +79,8 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
     files = [document.context.origin.get("data") for document in (audit, earlier)]
     if same or (files[0] is not None and files[0] == files[1]):
         raise ValueError(
-            "both audits cover the same rows; the earlier audit must cover different rows, such"
-            " as last month's."
+            "both audits cover the same rows; pass an earlier audit of different rows, such as"
+            " last month's."
         )
     changes = list(_changes(audit, earlier, shared))
     adjusted = holm([change.pvalue for change in changes])
@@ -88,7 +88,7 @@ def drift(audit: Audit, earlier: Audit) -> tuple[Change, ...]:
 
 
 def since(audit: Audit, earlier: Audit, limit: LimitLike = None) -> Audit:
-    """Return an audit with the changes since an earlier one. Limits given as shares refer to the
+    """Return the audit with the changes since an earlier one. Limits given as shares refer to the
     earlier numbers.
 
     Examples

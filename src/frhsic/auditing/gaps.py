@@ -1,4 +1,6 @@
-"""Gaps in means by an attribute and their curves, computed from rows or from sums over rows."""
+"""Gaps in means by an attribute, and curves of these means, computed from rows or from sums over
+rows.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from frhsic.parity.column import (
     strata_part,
     stratified_covariance,
 )
-from frhsic.parity.curve import curve_from_sums, wide_cells
+from frhsic.parity.curve import curve_from_sums, value_cells, wide_cells
 from frhsic.parity.gap import largest_gap
 from frhsic.parity.ranks import RankGap
 from frhsic.parity.rows import score_rows
@@ -57,8 +59,8 @@ def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> 
 def gap_column(
     key: str, f: np.ndarray, y: np.ndarray | None, threshold: float | None
 ) -> np.ndarray:
-    """Return the column whose gap is measured: the score, decisions at the threshold, wrong
-    decisions, or target minus score.
+    """Return the column whose gap is measured: the score, the decision at the threshold, whether
+    this decision is wrong, or the target minus the score.
     """
     if key == "calibration_gdp" and y is not None:
         return np.asarray(y - f)
@@ -67,7 +69,7 @@ def gap_column(
 
 
 def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
-    """Return the gaps and curves of rows in memory; the rows are sorted only once."""
+    """Return the gaps and curves for rows in memory; sort the rows only once."""
     assert rows.scores is not None
     f, y = rows.scores, rows.y
     binary = None if y is None else bool(((y == 0) | (y == 1)).all())
@@ -88,8 +90,8 @@ def gaps_and_curves(rows: Rows, settings: Settings) -> Population:
 
 
 def _with_units(curve: Curve, rows: Rows) -> Curve:
-    """Return a curve with the number of units, such as people, that the rows of each group belong
-    to.
+    """Return a curve with the number of units in each group of rows, such as the number of
+    people.
     """
     if rows.groups is None:
         return curve
@@ -111,7 +113,7 @@ def gaps_from_sums(
     binary: bool | None = None,
     attributes: int = 1,
 ) -> Population:
-    """Return the gaps and their curves from sums over rows; `names` contains the names of the
+    """Return the gaps and their curves, given sums over rows. `names` contains the names of the
     strata, `binary` is whether the target is 0/1, and `attributes` is the number of attributes
     whose error bands share one level.
     """
@@ -119,6 +121,7 @@ def gaps_from_sums(
     curves: dict[str, Curve] = {}
     equal: list[Number] = []
     differences: list[Change] = []
+    cells = value_cells(cells, sums["gdp"].pooled().rows)
     for key, score_sums in sums.items():
         column = column_from_sums(score_sums.pooled(), cells)
         gaps = {key: column}
@@ -159,8 +162,8 @@ def gaps_from_sums(
 def _error_curves(
     sums: ScoreSums, cells: Cells, confidence: float, chances: ScoreSums | None, attributes: int
 ) -> dict[str, Curve]:
-    """Return the mean errors of groups and, if there are many, of wide windows; one band covers all
-    of them, with a level shared by all attributes.
+    """Return the mean errors in groups and, if there are many groups, in wide windows. One band
+    covers the means of groups and windows, and all attributes share its level.
     """
     wide = wide_cells(sums, cells)
     parts = {"calibration_gdp": cells}
@@ -178,8 +181,8 @@ def _error_curves(
 def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:
     """Return the moments of the score at nodes along S, four per window.
 
-    Weighted or grouped rows are counted as the number of independent rows for which the mean of a
-    node would have the same variance.
+    Weighted or grouped rows are counted as the number of independent rows that would give the
+    node's mean the same variance.
     """
     fine = sums.group_sums(cells.nodes)
     starts = cells.nodes[node_levels(fine.counts, max_nodes(round(sums.effective), 2))]
@@ -203,7 +206,6 @@ def score_nodes(sums: ScoreSums, cells: Cells) -> Nodes:
 def _stratum_populations(
     sums: ScoreSums, cells: Cells, names: Sequence[str], settings: Settings
 ) -> dict[str, Population]:
-    """Return the gap and the curve of the score in each stratum."""
     strata = {}
     for i, (name, own) in enumerate(zip(names, cells.strata)):
         part = sums.take([i])
@@ -217,8 +219,8 @@ def _stratum_populations(
 
 
 def adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
-    """Return populations with p-values that are also adjusted for the number of populations (Holm),
-    separately for each key.
+    """Adjust the p-values with each key for the number of populations (Holm), and return the
+    populations with the adjusted p-values.
     """
     tested: dict[str, dict[int, float]] = {}
     for i, population in enumerate(populations):
@@ -240,7 +242,7 @@ def adjust_pvalues(populations: Sequence[Population | None]) -> list[Any]:
 
 
 def gap_number(key: str, gap: ParityResult) -> Number:
-    """Return a gap with its interval."""
+    """Convert a gap and its interval to a :class:`Number`."""
     return Number(
         key,
         gap.value,
@@ -254,8 +256,8 @@ def gap_number(key: str, gap: ParityResult) -> Number:
 
 
 def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
-    """Return a curve as plain data; infinite ends of its band are replaced with the smallest or
-    largest value. Means of numbers between 0 and 1 are clipped to this range.
+    """Convert a curve to plain data. Infinite ends of its band are replaced with `least` or `most`,
+    and means of numbers between 0 and 1 are clipped to this range.
     """
     bounds = (0.0, 1.0) if are_chances(least, most) else (-np.inf, np.inf)
     low, high = np.nan_to_num(curve.lower, neginf=least), np.nan_to_num(curve.upper, posinf=most)
@@ -275,9 +277,9 @@ def shown_curve(curve: ParityCurve, least: float, most: float) -> Curve:
 
 def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     r"""Return the lowest positive rate at any value of S, divided by the highest (the four-fifths
-    rule requires 0.8). The band covers the rates of all groups at once, so the smallest and the
-    largest ratio that it allows are an interval for :math:`\min_s p(s) / \max_s p(s)` over the
-    groups that have enough rows. Without positive decisions, there is no ratio.
+    rule requires 0.8). The band covers the rates of all groups at once, so the smallest and largest
+    ratios within the band are the ends of an interval for :math:`\min_s p(s) / \max_s p(s)` over
+    the groups that have enough rows. Without positive decisions, there is no ratio.
     """
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:
@@ -302,12 +304,12 @@ def gap_terms(
     strata: np.ndarray | None = None,
     ranks: bool = False,
 ) -> np.ndarray:
-    r"""Return the contribution of each row to the gap of a column, :math:`(g(s) - \bar g) (f - \bar
-    f) / n` minus its mean, with g the estimated sign of the mean of f at s.
+    r"""Return the contribution of each row to the gap in a column, :math:`(g(s) - \bar g) (f - \bar
+    f) / n` minus its mean, where g is the estimated sign of the gap curve of f at s.
 
-    For the rank gap, contributions are averaged over its nine decisions; :math:`\bar g` is then the
-    mean over rows near the decile, because these rows move the decile. Within strata, the means are
-    those of the stratum.
+    For the rank gap, contributions are averaged over its nine decisions, and :math:`\bar g` is the
+    mean over rows near the decile, because these rows move the decile. With strata, each row is
+    compared with the means of its stratum.
     """
     if strata is not None:
         strata = np.unique(strata, return_inverse=True)[1]

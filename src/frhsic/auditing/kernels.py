@@ -1,4 +1,4 @@
-"""The measures that need torch: HSIC, and distances between rows of several columns."""
+"""Measures that need torch: HSIC, and distances between rows with several columns."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from frhsic.kernels import Gaussian, HalfDistance, Kernel, PerColumn, default_ga
 
 
 def audit_kernels(z: Tensor, s: Tensor) -> tuple[Gaussian, Kernel, str, str]:
-    """Return Gaussian kernels on z and s with the median distance as bandwidth, one for each
-    attribute if there are several, and the rules that determined the bandwidths.
+    """Return a Gaussian kernel for z and one for each attribute in s, with the median distance as
+    bandwidth, and the rules that determined the bandwidths.
     """
     kernel_z, rule_z = default_gaussian(z)
     columns = [default_gaussian(column) for column in s.T]
@@ -33,8 +33,8 @@ def hsic_numbers(z: np.ndarray, s: np.ndarray, confidence: float) -> list[Number
     test = gamma_test_from_pair(pair, 1 - confidence)
     if test.null_standard_deviation == 0:
         raise ValueError(
-            "the scores or the sensitive attribute is constant under its kernel, so HSIC cannot"
-            " be tested."
+            "the kernel of the scores or of the sensitive attribute is constant, so HSIC"
+            " cannot be tested."
         )
     details: dict[str, Setting] = {
         "test": test.method,

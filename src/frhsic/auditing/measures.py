@@ -1,4 +1,4 @@
-"""The numbers of one attribute on one set of rows: gaps, dependence and probes."""
+"""The numbers for one attribute on one set of rows: gaps, dependence and probes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PROBES: tuple[ProbeKind, ...] = ("linear", "trees")
 
 
 def measure(rows: Rows, settings: Settings, *, probed: bool = True) -> Population:
-    """Measure one attribute on one set of rows; skip measures that need more rows or aren't defined
-    for a constant variable.
+    """Measure the gaps and the dependence for one attribute on one set of rows; skip measures that
+    need more rows or that are undefined because a variable is constant.
     """
     population = Population(rows.count, ())
     numbers: list[Number] = []
@@ -64,8 +64,9 @@ def _explained_variance(rows: Rows, settings: Settings) -> Iterator[Number]:
 
 
 def dependence(rows: Rows, settings: Settings, *, probed: bool) -> Iterator[Number]:
-    """Yield HSIC with its test, distance correlation and, if requested, the probes, computed on
-    independent rows. Without torch, HSIC and distances between several columns are omitted.
+    """Yield HSIC with its test, distance correlation and, if requested, the probes, all computed on
+    independent rows. Without torch, HSIC is omitted, and so is distance correlation if there are
+    several columns.
     """
     chosen = subsample(rows.count, settings.max_rows, settings.generator(1))
     if rows.count < LEAST_ROWS or float(np.ptp(rows.s[chosen], axis=0).max()) == 0:
@@ -98,8 +99,8 @@ def _distance_correlation(z: np.ndarray, s: np.ndarray, confidence: float) -> It
 
 
 def unit_columns(z: np.ndarray) -> np.ndarray:
-    """Return z; if it has several columns, each is divided by its spread, so that units don't
-    matter.
+    """Return z; if there are several columns, each is divided by its spread, so that its unit
+    doesn't matter.
     """
     return z if z.shape[1] == 1 else z / column_scales(z)
 

@@ -25,8 +25,8 @@ def output_gaps(
     settings: Settings,
     strata: np.ndarray | None = None,
 ) -> list[tuple[Number, np.ndarray]]:
-    """For each attribute that a fitted predictor limits, return the gap in its outputs over all
-    conditions (within strata, if any) and each row's contribution.
+    """For each attribute with a limit in the fit of a predictor, return the largest gap in the
+    outputs over all conditions (within strata, if any) and each row's contribution to this gap.
     """
     key = limited_measure(predictor.aim, predictor.condition)
     if strata is not None and predictor.condition is None:
@@ -56,8 +56,9 @@ def output_gaps(
 
 
 def maximum_gap(gaps: Sequence[tuple[Number, np.ndarray]]) -> tuple[Number, np.ndarray]:
-    """Return the largest value, low and high over several conditions or classes, as in the
-    frontier, with the contributions to the largest value; the p-value covers all of them
+    """Return the largest of several gaps, one for each condition or class, with each row's
+    contribution to it. As in the frontier, the ends of the interval are the largest lower end and
+    the largest upper end of all the intervals; the p-value is adjusted for the number of gaps
     (Bonferroni).
     """
     number, terms = max(gaps, key=lambda pair: pair[0].value)

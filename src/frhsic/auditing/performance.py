@@ -1,4 +1,4 @@
-"""How well scores predict a target, and the base rate, with standard errors."""
+"""The base rate, and how well scores predict a target, with standard errors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def base_rate(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Number:
-    """Return the mean of a target or of scores, with a Student's t interval, or a Clopper–Pearson
-    interval for 0/1.
+    """Return the mean of a target or of scores, with Student's t interval, or the Clopper–Pearson
+    interval if the values are 0/1.
     """
     shares = np.ones(len(x)) if weights is None else weights
     shares = shares / shares.sum()
@@ -41,12 +41,11 @@ def base_rate(
 def rate_number(
     mean: float, error: float, effective: float, rows: int, *, binary: bool, confidence: float
 ) -> Number:
-    """Return a mean with its interval; `effective` is the equivalent number of rows, or of groups,
-    of equal weight.
+    """Return a mean with its interval; `effective` is the effective number of rows, or of groups.
 
-    For rows with groups or weights, a share p is treated as that of n / d independent rows, where d
-    is the ratio of its squared standard error to that of n independent rows. The number is at most
-    n, and smaller if the error is estimated from few groups (Korn and Graubard, 1998).
+    With groups or weights, the interval of a share p is that for n / d independent rows, where d is
+    the ratio of the squared standard error of p to that for n independent rows. The number of rows
+    is at most n, and smaller if the error is estimated from few groups (Korn and Graubard, 1998).
     """
     tail = (1 - confidence) / 2
     reach = float(stats.t.ppf(1 - tail, max(effective - 1, 1))) * error
@@ -70,8 +69,8 @@ def covariance(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> float:
-    """Return the covariance of two estimates, given the contribution of each row; contributions are
-    first summed within groups.
+    """Return the covariance of two estimates, given the contribution of each row to each estimate;
+    contributions are first summed within groups.
     """
     effective = effective_rows(len(a), weights, groups)
     if groups is not None:
@@ -80,8 +79,8 @@ def covariance(
 
 
 class Performance(NamedTuple):
-    """One measure of performance: its value, the contribution of each row, and the value for a
-    constant score.
+    """One measure of performance: its value, the contribution of each row to this value, and its
+    value for a constant score.
     """
 
     value: float
@@ -95,11 +94,11 @@ def performance(
     threshold: float | None,
     weights: np.ndarray | None = None,
 ) -> dict[str, Performance]:
-    """Return several measures of how well scores predict y, compared with a constant: the base rate
-    or the mean.
+    """Return several measures of how well scores predict y, compared with a constant score: the
+    base rate or the mean.
 
-    For a 0/1 target, these are the measures that apply to this type of score; for numbers, they are
-    the root mean squared error, the share of variance explained, and the mean of y minus the score.
+    For a 0/1 target, the measures depend on the type of score; for a numeric target, they are the
+    root mean squared error, the share of variance explained, and the mean of y minus the score.
     """
     w = np.ones(len(y)) if weights is None else weights
     w = w / w.sum()
@@ -150,9 +149,10 @@ def performance(
 
 
 def _error_factor(y: np.ndarray) -> float:
-    """Return the factor by which a standard error is widened if one of the outcomes is rare.
+    """Return the factor by which a standard error is multiplied to allow for a rare outcome.
 
-    The standard error is then uncertain itself, and it is used in several comparisons.
+    With few rows of one outcome, the standard error is itself uncertain. The factor uses a high
+    quantile because the error is used in several comparisons.
     """
     rare = int(min(y.sum(), len(y) - y.sum()))
     return float(stats.t.ppf(0.998, max(rare - 1, 1)) / stats.norm.ppf(0.998)) * math.sqrt(
@@ -168,8 +168,8 @@ def qualities(
     groups: np.ndarray | None = None,
     confidence: float = 0.95,
 ) -> Iterator[Quality]:
-    """Yield measures of how well scores predict y, each with its standard error; rates have an
-    interval.
+    """Yield measures of how well scores predict y, each with its standard error and, for a rate,
+    its interval.
     """
     rated = {"true_positive_rate": y == 1, "false_positive_rate": y == 0}
     for key, result in performance(scores, y, threshold, weights).items():
@@ -190,8 +190,8 @@ def qualities(
 def class_accuracy(
     outputs: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> Performance:
-    """Return how often the most probable of several classes is correct, compared with predicting
-    the most common class.
+    """Return how often the most probable of several classes is correct, compared with always
+    predicting the most common class.
     """
     w = np.ones(len(codes)) if weights is None else weights
     w = w / w.sum()
@@ -207,7 +207,7 @@ def class_quality(
     weights: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Quality:
-    """Return :func:`class_accuracy` with its interval."""
+    """Return the result of :func:`class_accuracy` with its interval."""
     result = class_accuracy(outputs, codes, weights)
     error = math.sqrt(covariance(result.terms, result.terms, groups, weights))
     rows = len(codes)
@@ -225,7 +225,9 @@ def changes(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Iterator[Change]:
-    """Yield the differences in performance between two sets of scores on the same rows."""
+    """Yield the change in each measure of performance between two sets of scores for the same
+    rows.
+    """
     old, new = (performance(scores, y, threshold, weights) for scores in (was, now))
     for key in [key for key in old if key in new]:
         yield performance_change(key, old[key], new[key], level, groups, weights)
@@ -239,7 +241,7 @@ def performance_change(
     groups: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Change:
-    """Return the difference between two measures on the same rows."""
+    """Return the change in one measure of performance on the same rows."""
     numbers = []
     for result in (was, now):
         error = math.sqrt(covariance(result.terms, result.terms, groups, weights))

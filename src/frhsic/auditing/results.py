@@ -1,7 +1,7 @@
-"""The contents of an audit: numbers and keys in frozen dataclasses, which convert to JSON and back
+"""The contents of an audit: frozen dataclasses of numbers and keys, which convert to JSON and back
 without loss.
 
-:mod:`frhsic.report` puts them into words.
+:mod:`frhsic.report` turns them into text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from frhsic._lazy import has_torch
 from frhsic._pictures import Line, card, curve_svg
 from frhsic.auditing.documents import Document
-from frhsic.formatting import figure, format_exact, format_interval
+from frhsic.formatting import amount, format_exact, format_interval
 from frhsic.intervals import Interval
 from frhsic.parity.limits import measure_name, rows_to_settle
 
@@ -75,21 +75,21 @@ class Number:
     value
         The estimate.
     rows
-        Number of rows it was computed from.
+        Number of rows that the value was computed from.
     interval
         Confidence interval. If there is a p-value, the interval is above 0 if and only if the
         p-value is at most one minus the confidence.
     under_independence
-        Mean of the same estimate for a shuffled attribute, if known.
+        Expected value of the estimate if the attribute were shuffled, if known.
     pvalue
-        p-value of the number's own test.
+        p-value of the test that the number is 0.
     settings
         Other settings of the computation, such as the bandwidth.
     standard_error
         Standard error of the value, if known.
     adjusted
-        The p-value adjusted for the number of attributes in the audit, or the number of strata
-        (Holm); None if there is only one.
+        The p-value adjusted for the number of attributes in the audit, or for the number of strata
+        (Holm); None if there is only one attribute or stratum.
     """
 
     key: str
@@ -107,13 +107,15 @@ class Number:
 
     @property
     def resolution(self) -> float:
-        """Share of the people in each local mean of a gap; 0 if each value has its own mean."""
+        """Share of the people averaged in each local mean of a gap; 0 if each value of S has its
+        own mean.
+        """
         return float(self.settings.get("resolution", 0.0))
 
     @property
     def significant(self) -> bool:
-        """Whether the number's own test rejects 0, adjusted for the number of attributes or strata
-        if there are several.
+        """Whether the number is significantly different from 0, adjusted for the number of
+        attributes or strata if there are several.
         """
         pvalue = self.pvalue if self.adjusted is None else self.adjusted
         level = 0.0 if self.interval is None else 1 - self.interval.confidence
@@ -122,11 +124,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Target:
-    """The target y: its name, the value that counts as 1, and the value that is good for a person,
-    as text.
+    """The target y: the name of y, the value that counts as 1, and the value that is good for a
+    person, all as text.
 
-    `favours_high` is whether a high score indicates the favorable value; None if no such value was
-    given.
+    `favours_high` is whether a high score indicates the favorable value; None if no favorable value
+    was given.
     """
 
     name: str
@@ -142,7 +144,7 @@ def are_chances(low: float, high: float) -> bool:
 
 @dataclass(frozen=True)
 class Subject:
-    """What was audited: names, target, scores and confidence.
+    """What was audited: the names, the target and the scores, and the confidence level.
 
     Attributes
     ----------
@@ -161,7 +163,7 @@ class Subject:
     threshold_stated
         Whether the caller set the threshold.
     base_rate
-        Mean of the target or, without one, of the scores; None without both.
+        Mean of the target or, without a target, of the scores; None without either.
     span
         Smallest and largest score; None without scores.
     law
@@ -192,12 +194,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Curve:
-    """Means of groups of rows with similar S, with a band that covers all of them at once.
+    """Means of groups of rows with similar S, with a band that covers all means at once.
 
-    `grid` has the median of S in each group, `start` and `end` its smallest and largest value,
-    `rows` its number of rows. `sparse` marks groups that are too small to be reliable. `units` has
-    the numbers of people or other units to which the rows belong; it is empty if each row is its
-    own unit.
+    `grid` has the median of S in each group, `start` and `end` the smallest and largest value of S,
+    and `rows` the number of rows. `sparse` marks groups that are too small for a reliable mean.
+    `units` has the number of people or other units in each group; it is empty if each row is a
+    separate unit.
     """
 
     grid: tuple[float, ...]
@@ -214,14 +216,14 @@ class Curve:
 
     @property
     def trusted_groups(self) -> list[int]:
-        """Positions of the groups that have enough rows, or of all groups if none has."""
+        """Positions of the groups with enough rows, or of all groups if none has enough."""
         return [i for i, sparse in enumerate(self.sparse) if not sparse] or [*range(len(self.grid))]
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The score at each value of S, or in groups of neighboring values if there are many; later
-    audits use these nodes to compare curves.
+    """Moments of the score at each value of S, or in groups of neighboring values if there are many
+    values. Later audits use these nodes to compare curves.
 
     Attributes
     ----------
@@ -236,7 +238,7 @@ class Nodes:
     mean
         Mean score of each node.
     moments
-        Second to fourth central moments of the score of one such row.
+        Second, third and fourth central moments of the score of one such independent row.
     """
 
     low: tuple[float, ...]
@@ -249,10 +251,10 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Law:
-    """Distribution of one variable: the share of rows at or below each of some of its values.
+    """Distribution of one variable: the share of rows at or below each of several values.
 
-    `complete` is whether these are all its values. `rows` is the effective number of rows, or of
-    groups of rows.
+    `complete` is whether these are all values of the variable. `rows` is the effective number of
+    rows, or of groups of rows.
     """
 
     values: tuple[float, ...]
@@ -263,7 +265,7 @@ class Law:
 
     @classmethod
     def from_counts(cls, values: np.ndarray, counts: np.ndarray, rows: float) -> Law:
-        """Return the distribution of distinct values in increasing order with their counts or
+        """Create a distribution from distinct values in increasing order and their counts or
         weights.
         """
         shares = np.cumsum(counts) / counts.sum()
@@ -284,7 +286,7 @@ class Law:
         )
 
     def bounds(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds on the share of rows at or below each of the given values."""
+        """Return lower and upper bounds on the share of rows at or below each given value."""
         shares = np.array([0.0, *self.shares, 1.0])
         place = np.searchsorted(self.values, at, side="right")
         known = self.complete | np.isin(at, self.values)
@@ -293,7 +295,9 @@ class Law:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Number of people, groups if there are any, or else rows, with S between consecutive edges."""
+    """Number of people with S between consecutive edges: the number of groups if the rows have
+    groups, otherwise of rows.
+    """
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
@@ -308,25 +312,26 @@ class Keyed:
         number = self.get(key)
         if number is None:
             raise KeyError(
-                f"{key} is not in this audit, which contains"
+                f"{key} is not in this part of the audit; use one of"
                 f" {', '.join(n.key for n in self.numbers)}."
             )
         return number
 
     def get(self, key: str) -> Number | None:
-        """Return a number, or None."""
+        """Return the number with this key, or None if there is none."""
         return next((number for number in self.numbers if number.key == key), None)
 
 
 @dataclass(frozen=True)
 class Population(Keyed):
-    """All measures on one set of rows: all, or those with the favorable outcome (equal
+    """All measures on one set of rows: all rows, or the rows with the favorable outcome (equal
     opportunity).
 
-    `curves` has the mean score by S (``"gdp"``) and, keyed like their gaps, the means of decisions,
-    errors and residuals in the same groups; if there are many groups, ``"calibration_windows"`` has
-    the means of residuals in wide windows. `within` has the gaps among people with the same
-    controls, if there are controls. `nodes` has the score in finer groups, only for all people.
+    `curves` has the mean score by S (``"gdp"``) and, under the keys of their gaps, the means of
+    decisions, errors and residuals in the same groups of rows; if there are many groups,
+    ``"calibration_windows"`` has the means of residuals in wide windows. `within` has the gaps
+    among people with the same controls, if there are controls. `nodes` has the score in finer
+    groups, and is computed on all rows only.
     """
 
     rows: int
@@ -346,17 +351,18 @@ class Within(Keyed):
     label
         The names of the controls, such as ``"education"``.
     numbers
-        The gaps :math:`\sum_w P(w) E[|g_w(S)| \mid w]`, with the same keys as those among all
+        The gaps :math:`\sum_w P(w) E[|g_w(S)| \mid w]`, with the same keys as the gaps among all
         people.
     differences
-        Each gap minus the gap among all people (`before`), on the same rows.
+        For each gap, its difference from the gap among all people (`before`), on the same rows.
     strata
-        The measures of each stratum, by name: its gap and curve, or no number if the attribute is
-        constant. p-values are adjusted for the number of strata (Holm).
+        The gap and the curve in each stratum, by the name of the stratum, with p-values adjusted
+        for the number of strata (Holm). There is no gap in a stratum where the attribute is
+        constant.
     between
-        Part of the gap among all people that is due to differences between strata,
-        :math:`E[\operatorname{sign} g(S) \, (E[f | W] - E f)]`; the rest is within strata. Either
-        part may be negative, and neither shows what causes the gap.
+        The part of the gap among all people that is due to differences between strata,
+        :math:`E[\operatorname{sign} g(S) \, (E[f | W] - E f)]`; the rest of the gap is within
+        strata. Either part may be negative, and neither shows what causes the gap.
 
     Examples
     --------
@@ -380,8 +386,8 @@ class Within(Keyed):
     def __str__(self) -> str:
         change = self.differences[0]
         return (
-            f"Among people with the same {self.label}, the gap is {figure(change.after)}; among all"
-            f" people, it is {figure(change.before)}."
+            f"Among people with the same {self.label}, the gap is {amount(change.after)}; among all"
+            f" people, it is {amount(change.before)}."
         )
 
     @property
@@ -399,11 +405,11 @@ class Within(Keyed):
 
 @dataclass(frozen=True)
 class AttributeAudit:
-    """The audit for one sensitive attribute.
+    """The results of an audit for one sensitive attribute.
 
     `positives` has the measures on the rows with the favorable outcome, by default y = 1. It is
-    None without a binary target, or if fewer than 50 rows have this outcome or the attribute is
-    constant among them.
+    None without a binary target, if fewer than 50 rows have the favorable outcome, or if the
+    attribute is constant among these rows.
     """
 
     name: str
@@ -420,22 +426,24 @@ class RowCounts:
     Attributes
     ----------
     given
-        Rows that were passed.
+        Rows that were passed to the audit.
     dropped
-        Rows that were dropped because a value is missing.
+        Rows that were dropped because of missing values.
     used
-        Rows that were used: `given - dropped`, or fewer if some rows were used to train a model or
-        were not sampled.
+        Rows that were audited: `given - dropped`, or fewer if some rows were used to train a model
+        or were not sampled.
     independent
-        Largest number of rows for the measures of dependence and the probes: one from each group,
-        drawn at random in proportion to its weight. With fewer than 20, these measures are omitted.
+        Most rows available for the measures of dependence and the probes. With groups, one row is
+        drawn at random from each group; with weights, a row is kept with a probability proportional
+        to its weight. With fewer than 20 rows, these measures are omitted.
     groups
         Number of groups of rows that belong together, or None.
     effective
-        Number of rows, or of groups, with equal weights that would give an equally precise mean;
-        None if rows have no weights.
+        Number of rows, or of groups, of equal weight that would give an equally precise mean; None
+        without weights.
     weighted
-        The same, ignoring groups.
+        Number of rows of equal weight that would give an equally precise mean if there were no
+        groups.
     sample
         Rows in the random sample of a distributed audit; None if all rows were in memory.
     """
@@ -452,13 +460,13 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Quality:
-    """One measure of how well the scores predict the target, compared with a constant: the base
-    rate or the mean.
+    """One measure of how well the scores predict the target, compared with a constant score: the
+    base rate or the mean.
 
     `key` is ``"accuracy"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"auc"``,
-    ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of
-    target minus score; for a model of several classes, ``"class_accuracy"`` is how often the most
-    probable class is correct. Rates of decisions have an `interval`.
+    ``"log_loss"``, ``"root_squared_error"``, ``"explained"`` or ``"mean_error"``, the mean of the
+    target minus the score; for a model with several classes, ``"class_accuracy"`` is how often the
+    most probable class is correct. Measures that are shares of decisions have an `interval`.
     """
 
     key: str
@@ -469,13 +477,14 @@ class Quality:
 
     @property
     def number(self) -> Number:
-        """The measure as a :class:`Number`; differences are computed from its standard error."""
+        """The measure as a :class:`Number`."""
         return Number(self.key, self.value, 0, standard_error=self.standard_error)
 
 
 @dataclass(frozen=True)
 class LimitCheck:
-    r"""Whether one attribute meets a limit, judged by the number's interval.
+    r"""Whether the limited number meets its limit for one attribute, judged by the number's
+    interval.
 
     Attributes
     ----------
@@ -484,27 +493,28 @@ class LimitCheck:
     key
         Key of the limited number.
     among
-        ``"all"`` rows, rows with the ``"favourable"`` outcome, or people with ``"equal"`` controls;
-        ``"classes"`` for the largest gap of several classes.
+        Rows or people that the number refers to: ``"all"`` rows, rows with the ``"favourable"``
+        outcome, or people with ``"equal"`` controls; ``"classes"`` if the number is the largest gap
+        of several classes.
     limit
         The limit, in the unit of the number.
     value
         The estimate.
     interval
-        Its interval.
+        Interval of the estimate.
     share
-        The share, if the limit is a share.
+        The limit as a share, if it was given as a share.
     base
         What `share` refers to: the ``"base rate"``, or the earlier ``"gap"``.
     reference
-        The number that the share refers to, with its interval.
+        The number that `base` names, with its interval.
     reduction
         If the limit is a share of the earlier gap: the interval of the share by which that gap was
         reduced; None if that gap is not significant.
     rows
-        Number of rows of the estimate.
+        Number of rows that the estimate was computed from.
     resolution
-        Share of the people in each local mean of the estimate.
+        Share of the people averaged in each local mean of the estimate.
     """
 
     attribute: str
@@ -522,11 +532,12 @@ class LimitCheck:
 
     @property
     def verdict(self) -> Verdict:
-        r"""``"kept"`` if the limit is above the whole interval, ``"not kept"`` if it is below, else
-        ``"unclear"``. For a ratio, the limit is a lower bound, so above and below are swapped. A
-        share of the earlier gap is a target: ``"kept"`` if the estimate reaches it and the interval
-        of the reduction excludes 0, ``"not kept"`` if the whole interval misses it. A share c of
-        the base rate r is judged by the interval of the difference g − c r, whose ends are :math:`g
+        r"""``"kept"`` if the limit is above the whole interval, ``"not kept"`` if the limit is
+        below the interval, otherwise ``"unclear"``. For a ratio, the limit is a lower bound, so
+        above and below are swapped. A share of the earlier gap is a target: ``"kept"`` if the
+        estimate reaches the target and the interval of the reduction excludes 0, ``"not kept"`` if
+        the whole interval misses the target. A limit that is a share c of the base rate r is
+        checked with the interval of g − c r, where g is the gap; its ends are :math:`g
         - c r \pm \sqrt{(g_\pm - g)^2 + c^2 (r_\mp - r)^2}` (Zou and Donner, 2008).
         """
         judged = self._comparison()
@@ -543,8 +554,9 @@ class LimitCheck:
 
     @property
     def rows_needed(self) -> int | None:
-        """Approximate number of rows needed to show that the limit is met, if the estimate meets it
-        but its interval does not (:func:`frhsic.parity.limits.rows_to_settle`); else None.
+        """Approximate number of rows needed to show that the limit is met
+        (:func:`frhsic.parity.limits.rows_to_settle`), if the estimate meets the limit but the
+        interval does not; otherwise None.
         """
         judged = self._comparison()
         if judged is None or self.verdict != "unclear" or not self.rows:
@@ -554,12 +566,12 @@ class LimitCheck:
 
     @property
     def unmeasured(self) -> bool:
-        """Whether there are too few people to measure the gap, unless it is clear nevertheless."""
+        """Whether there are too few people to measure the gap and the verdict is unclear."""
         return self.resolution > COARSE and self.verdict == "unclear" and self.reduction is None
 
     def _comparison(self) -> tuple[float, Interval, float, bool] | None:
-        """Return the estimate, interval and limit to compare, and whether the limit is a lower
-        bound; None if they cannot be compared.
+        """Return the estimate, the interval and the limit to compare, and whether the limit is a
+        lower bound; None if the estimate cannot be compared with the limit.
         """
         if self.base == "gap" and self.share is not None:
             if self.reduction is None or self.reference is None:
@@ -581,8 +593,8 @@ class LimitCheck:
 
 @dataclass(frozen=True)
 class Change:
-    """Change in one number: since an earlier audit of different rows, or due to a limit, on the
-    same rows.
+    """Change in one number, either since an earlier audit of different rows, or due to a limit,
+    measured on the same rows.
 
     Attributes
     ----------
@@ -590,10 +602,10 @@ class Change:
         ``"gdp"`` or another gap by an attribute, ``"attribute"`` or ``"score"`` for a distribution,
         ``"base_rate"``, or the key of a :class:`Quality`. For the change in a gap, ``"people"`` is
         the part due to a change in the population and ``"curve"`` the part due to a change in mean
-        scores; ``"shape"`` is the mean distance between the mean scores before and after at the
-        same value of the attribute.
+        scores; ``"shape"`` is how far apart the mean scores before and after are at the same value
+        of the attribute, on average.
     attribute
-        Name of the attribute; empty if the number doesn't depend on one.
+        Name of the attribute; empty if the number doesn't refer to an attribute.
     before
         The earlier number; for a distribution, its mean.
     after
@@ -601,7 +613,7 @@ class Change:
     interval
         Interval of the difference; None for a distribution.
     pvalue
-        p-value of the test of no change; it is at most the level if and only if the interval
+        p-value for the hypothesis of no change; it is at most the level if and only if the interval
         excludes 0.
     level
         Level of the interval and of the tests.
@@ -611,8 +623,9 @@ class Change:
         Interval of the share by which the number was reduced, 1 − after / before; None if the
         earlier number may be 0.
     unknown
-        For a part of a gap's change: share of the later people whose values of the attribute hardly
-        occurred in the earlier audit; the nearest values are used instead.
+        For a part of the change in a gap: the share of the later people whose values of the
+        attribute hardly occurred in the earlier audit. For these people, the nearest earlier values
+        are used.
     """
 
     key: str
@@ -633,15 +646,15 @@ class Change:
 
     @property
     def changed(self) -> bool:
-        """Whether the change is significant, adjusted for the number of comparisons if there are
-        several.
+        """Whether the change is significant after adjustment for the number of comparisons, if
+        there are several.
         """
         pvalue = self.pvalue if self.adjusted is None else self.adjusted
         return pvalue <= self.level + 1e-12
 
     @property
     def improved(self) -> bool:
-        """Whether a gap has fallen, or the performance has risen, significantly."""
+        """Whether the number has changed for the better: the gap fell, or performance rose."""
         better = 1 if self.key == "auc" else -1 if self.key in FALLING else 0
         return self.changed and better * (self.after - self.before) > 0
 
@@ -653,16 +666,15 @@ class Context:
     Attributes
     ----------
     title
-        Title of the report; like `source` and `name`, derived from the data by default.
+        Title of the report. By default, `title`, `source` and `name` are derived from the data.
     source
-        Name of the file.
+        Name of the data file.
     name
         Name of the score or representation.
     decision
         The decision, such as "whether a loan is granted".
     people
-        The people affected, such as "applicants"; if rows belong to groups, what each group stands
-        for.
+        The people affected, such as "applicants"; with groups of rows, what each group represents.
     period
         Period that the data cover.
     author
@@ -670,13 +682,13 @@ class Context:
     given
         Number of rows of the whole table.
     dropped
-        Number of rows dropped before the audit because a value is missing.
+        Number of rows dropped before the audit because of missing values.
     remarks
-        Your own remarks, which the report shows first.
+        Remarks of the author, which the report shows before other remarks.
     features
-        Columns from which the score is predicted.
+        Columns that the model uses to predict the score.
     origin
-        Date and time, SHA-256 of the files, and versions of the software; see :meth:`stamped`.
+        Date and time, SHA-256 hashes of the files, and software versions; see :meth:`stamped`.
 
     Examples
     --------
@@ -702,8 +714,8 @@ class Context:
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:
-        """Return the context with the current time, the installed versions, and each file's
-        fingerprint.
+        """Return the context with the current time, the installed versions, and the SHA-256 hash of
+        each file.
         """
         packages = (*PACKAGES, "torch") if has_torch() else PACKAGES
         versions = [
@@ -722,25 +734,25 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Audit(Document):
-    """A complete audit: plain data, the same in Python, JSON and the report.
+    """A complete audit as plain data, which is the same in Python, JSON and the report.
 
     Attributes
     ----------
     subject
         What was audited.
     rows
-        How many rows were passed, dropped and used.
+        Numbers of rows that were passed, dropped and used.
     attributes
-        One entry for each sensitive attribute, ``audit["age"]``: the measures on `all_rows` and on
-        those with the favorable outcome, `positives`. ``audit["age"].all_rows["gdp"]`` is a number
-        with its `value`, `interval`, `pvalue` and the number of rows it was computed from.
+        One entry for each sensitive attribute, such as ``audit["age"]``: the measures on `all_rows`
+        and, as `positives`, on the rows with the favorable outcome.
+        ``audit["age"].all_rows["gdp"]`` is a number with its `value`, `interval`, `pvalue` and
+        number of `rows`.
     joint
         Numbers for all attributes together, if there are several.
     quality
-        How well the scores predict the target, compared with a constant.
+        How well the scores predict the target, compared with a constant score.
     limits
-        Whether the limits are met; the `verdict` on each is ``"kept"``, ``"not kept"`` or
-        ``"unclear"``.
+        Whether each limit is met; the `verdict` is ``"kept"``, ``"not kept"`` or ``"unclear"``.
     drift
         Changes since an earlier audit, if it was compared with one.
     settings
@@ -778,15 +790,14 @@ class Audit(Document):
             if attribute.name == name:
                 return attribute
         raise KeyError(
-            f"{name!r} was not audited; this audit contains"
-            f" {', '.join(a.name for a in self.attributes)}."
+            f"{name!r} was not audited; use one of {', '.join(a.name for a in self.attributes)}."
         )
 
     def __repr__(self) -> str:
-        """Return only the gaps; :func:`frhsic.report.text` returns the findings."""
+        """Return a summary with the gaps only; :func:`frhsic.report.text` returns all findings."""
         gaps = {attribute.name: attribute.all_rows.get("gdp") for attribute in self.attributes}
         shown = ", ".join(
-            name if gap is None else f"{name}: gdp={figure(gap.value)}"
+            name if gap is None else f"{name}: gdp={amount(gap.value)}"
             for name, gap in gaps.items()
         )
         return f"<Audit of {self.subject.name!r} on {self.rows.used:,} rows, {shown}>"

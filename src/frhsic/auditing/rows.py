@@ -1,4 +1,4 @@
-"""The rows of one population."""
+"""The rows of one population that is audited."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from frhsic.parity.strata import Strata
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The data of one population in float64: z of shape (n, d), s of shape (n, q); the other fields
-    have one entry per row, or are None. They are already validated. `y` is a target, used to
-    measure errors; among rows with a single outcome it is None. `favoured` marks the rows with the
-    favorable outcome; None if there is no such outcome. Gaps use `weights` and `groups`; other
-    measures use :meth:`independent_rows`. `strata` has the number of each row's stratum, as defined
-    by `controls`. `attributes` is the number of attributes whose error bands share one level.
+    """The validated data of one population in float64: z of shape (n, d) and s of shape (n, q);
+    other arrays have one entry per row, or are None. `y` is the target, used to measure errors; it
+    is None for rows with a single outcome. `favoured` marks the rows with the favorable outcome; it
+    is None if there is no favorable outcome. Gaps use `weights` and `groups`; measures of
+    dependence use :meth:`independent_rows`. `strata` has the index of each row's stratum in
+    `controls`. `attributes` is the number of attributes whose error bands share one level.
     """
 
     z: np.ndarray
@@ -51,23 +51,25 @@ class Rows:
         return Law.from_counts(distinct, np.bincount(place, self.weights), self.effective)
 
     def select_attribute(self, i: int) -> Self:
-        """Return the rows with only one of the attributes."""
+        """Return these rows with only one of the attributes."""
         return replace(self, s=self.s[:, [i]], attributes=self.s.shape[1])
 
     def keep(self, rows: np.ndarray) -> Self:
-        """Return some of the rows, given a mask or positions."""
+        """Select rows by a mask or by positions."""
         parts: dict[str, Any] = {
             key: part[rows] for key, part in vars(self).items() if isinstance(part, np.ndarray)
         }
         return replace(self, **parts)
 
     def score_rows(self, columns: np.ndarray) -> ScoreRows:
-        """Return numeric columns of these rows, of shape (n, k), in the form that gaps need."""
+        """Return numeric columns for these rows, of shape (n, k), in the form needed to compute
+        gaps.
+        """
         return score_rows(columns, self.s[:, 0], self.weights, self.groups, self.strata)
 
     def independent_rows(self, random: np.random.Generator) -> Self:
-        """Return independent rows of the weighted population: one from each group, drawn in
-        proportion to its weight.
+        """Draw independent rows from the weighted population: one at random from each group, kept
+        with a probability proportional to its weight.
         """
         kept = np.arange(self.count)
         if self.groups is not None:
@@ -80,7 +82,7 @@ class Rows:
 
 
 def effective_rows(count: int, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
-    """Return the effective number of rows with weights, or of groups of rows."""
+    """Return the effective number of rows with weights, or the effective number of groups."""
     shares = np.ones(count) if weights is None else weights
     if groups is not None:
         shares = np.bincount(groups, shares)

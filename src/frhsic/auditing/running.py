@@ -1,4 +1,4 @@
-"""The function :func:`audit`: check arrays and compute an
+"""The function :func:`audit`, which checks arrays and computes an
 :class:`~frhsic.auditing.results.Audit`.
 """
 
@@ -66,30 +66,32 @@ def audit(
 ) -> Audit:
     r"""Audit scores or a representation against continuous sensitive attributes.
 
-    For each attribute, it measures :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in groups
-    with similar S, with a simultaneous band; the same for decisions at the threshold, wrong
-    decisions and target minus score; the rank gap, and the share of the variance of f that S
-    explains; HSIC, normalized HSIC, its test, and distance correlation; how much of the attribute a
-    linear probe and a tree probe recover; and all of these on the rows with the favorable outcome.
-    In the population, all of these are zero if Z and S are independent, except that errors may
-    still depend on S; the expected value of each estimate on independent data is also given.
+    For each attribute, the audit contains :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in
+    groups with similar S, with a simultaneous band; the gaps and means of decisions at the
+    threshold, of wrong decisions and of target minus score; the rank gap, and the share of the
+    variance of f that S explains; HSIC, normalized HSIC, the test of HSIC, and distance
+    correlation; how much of the attribute a linear probe and a tree probe recover; and all of these
+    measures on the rows with the favorable outcome. In the population, these measures are zero if Z
+    and S are independent, except that errors may still depend on S. Where it is known, the expected
+    value of an estimate on independent data is also given.
 
     Parameters
     ----------
     z
         One column is a score; several columns are a representation. Two columns between 0 and 1
-        whose rows sum to 1 are taken to be the output of ``predict_proba``, and the second is the
-        score. With more classes, the score is the probability of `positive`.
+        whose rows sum to 1 are treated as the output of ``predict_proba``, with the second column
+        as the score. With more classes, the score is the probability of `positive`.
     sensitive_features
         The sensitive attribute, or a frame or matrix with several, one per column. In a Series or a
         frame, bands such as "30-39" and ordered categories are converted to numbers, with a remark.
-        Rows with a missing attribute are left out and counted.
+        Rows with a missing attribute are dropped, and their number is reported.
     y
-        The target: numbers, or any values if you pass `positive`. If it has two values, equal
-        opportunity is measured on the rows with the favorable one. With a representation and no
-        `scores`, a linear head for the target is fitted out of fold and audited.
+        The target: numbers, or any values if you pass `positive`. If y has two values, equal
+        opportunity is measured on the rows with the favorable value. With a representation and no
+        `scores`, a linear head for the target is fitted with cross-validation, and its out-of-fold
+        scores are audited.
     scores
-        Scores of a head on the representation; by default z itself if it has one column.
+        Scores of a head on the representation; by default z itself if z has one column.
     positive
         Value of y that counts as 1, or a list of such values; all others count as 0.
     favourable
@@ -97,16 +99,17 @@ def audit(
         default; by default the positive value. Equal opportunity is measured on the rows with this
         value.
     sample_weight
-        Weights of the rows, for gaps and performance; measures of dependence and probes use rows
-        drawn at random in proportion to their weights.
+        Weights of the rows, used for gaps and performance. Measures of dependence and probes use
+        rows drawn at random in proportion to their weights.
     groups
         Labels of rows that belong together, such as several rows of one person. Gaps and
-        performance treat groups, not rows, as independent; measures of dependence and probes use
-        one row of each group, drawn at random.
+        performance treat groups, not rows, as independent. Measures of dependence and probes use
+        one row from each group, drawn at random.
     control_features
         One or several columns, such as the occupation. Gaps are also measured among people with the
-        same values of these columns, with the difference from the gaps among all people. Numbers
-        are binned into fifths and small strata are merged, as in :func:`frhsic.gdp`, with remarks.
+        same values in these columns, and compared with the gaps among all people. As in
+        :func:`frhsic.gdp`, numbers are binned into fifths and small strata are merged; the audit
+        has remarks about that.
     limit
         Limits on numbers that have an interval: 0.05 or ``"gdp <= 0.05"``, ``"gdp <= 10% of base
         rate"`` (the mean of y or, without y, of the scores), a list of these, or a dictionary keyed
@@ -114,21 +117,21 @@ def audit(
         ``eo.hsic`` is HSIC among them; ``within`` is GDP among people with the same
         `control_features`. ``decision_ratio >= 0.8`` is a lower limit on the lowest positive rate
         at any value of the attribute, divided by the highest (four-fifths rule); ``error_gdp``
-        limits wrong decisions. The interval determines whether a limit is met.
+        limits the gap in wrong decisions. The interval determines whether a limit is met.
     threshold
         Score above which the decision is yes. By default, 0.5 for scores between 0 and 1, or the
         base rate if that is below 20 % or above 80 %; other scores have no threshold.
     settings
-        How to compute the audit; see :class:`Settings`. Expensive statistics use a subsample of
-        `max_rows` rows.
+        Settings of the computation; see :class:`Settings`. Expensive statistics use a random sample
+        of `max_rows` rows.
     context
-        Descriptions for the report; see :class:`Context`.
+        Description of the decision and the data for the report; see :class:`Context`.
 
     Returns
     -------
     Audit
         Plain data. ``audit.to_json()`` converts it to JSON; :func:`frhsic.report.text` and
-        :func:`frhsic.report.write` turn it into a report.
+        :func:`frhsic.report.write` create a report.
 
     Examples
     --------
@@ -145,8 +148,8 @@ def audit(
     limits = parse_audit_limits(limit)
     if y is None and any(parsed.among == "favourable" for parsed in limits):
         raise ValueError(
-            "a limit on eo applies to the rows with one outcome; pass the target as well (y, or"
-            " --target)."
+            "a limit on eo applies to the rows with the favorable outcome; pass the target as"
+            " well (y, or --target)."
         )
     names = {"positive": positive, "favourable": favourable}
     inputs = Inputs.from_arrays(
@@ -165,7 +168,7 @@ def audit(
 def audit_inputs(
     inputs: Inputs, threshold: float | None, settings: Settings, context: Context
 ) -> Audit:
-    """Return the audit of validated arrays; its limits are not checked yet."""
+    """Audit validated arrays, without adjusting p-values or checking limits."""
     rows, target, names = inputs.rows, inputs.target, inputs.names
     name, f, score_name = context.name or inputs.name, rows.scores, inputs.score_name
     if rows.z.shape[1] == 1 and f is None:
@@ -207,7 +210,7 @@ def audit_inputs(
     dropped = inputs.lost + context.dropped
     remarks = [*context.remarks, *inputs.notes]
     if not (_lazy.has_torch() or settings.fast):
-        remarks.append(f"HSIC and its test were left out: they need {_lazy.TORCH}.")
+        remarks.append(f"HSIC and its test were left out, because they need {_lazy.TORCH}.")
     return Audit(
         subject=subject,
         rows=RowCounts(
@@ -240,8 +243,8 @@ def finish_audit(audit: Audit, limits: Sequence[Limit]) -> Audit:
 
 
 def with_threshold(subject: Subject, threshold: float | None) -> Subject:
-    """Return the subject with a decision threshold, by default 0.5 for scores between 0 and 1, or
-    the base rate if one outcome is rare.
+    """Return the subject with a decision threshold; by default, the threshold is 0.5 for scores
+    between 0 and 1, or the base rate if one outcome is rare.
     """
     if threshold is None:
         rate = subject.base_rate
@@ -262,8 +265,8 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
 
 
 def _usual_threshold(rate: float) -> float:
-    """Return 0.5 or, if one outcome is rare, the base rate, rounded to two digits of the rare
-    outcome's share; if the outcomes are swapped, the threshold is one minus this value.
+    """Return 0.5 or, if one outcome is rare, the base rate, with the rare outcome's share rounded
+    to two digits. Swapping the outcomes gives one minus the threshold.
     """
     rarer = round(min(rate, 1 - rate), 12)
     if not 0 < rarer < RARE:
@@ -290,8 +293,8 @@ def _attribute(rows: Rows, name: str, settings: Settings) -> AttributeAudit:
 
 
 def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
-    """Return the same measures on the rows with the favorable outcome, if this outcome is known,
-    there are enough such rows, and the attribute is not constant among them.
+    """Return all measures on the rows with the favorable outcome; None if no favorable outcome is
+    known, there are too few such rows, or the attribute is constant among them.
     """
     kept = None
     if rows.favoured is not None and not settings.fast:
@@ -302,8 +305,8 @@ def favoured_rows(rows: Rows, settings: Settings) -> Population | None:
 
 
 def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
-    """Return the edges of the histogram: one bar for each integer if there are only a few;
-    otherwise, bars of equal width.
+    """Return the edges of a histogram with bars of equal width. If the values are whole numbers,
+    each bar covers one integer, or several integers if there are many.
     """
     if whole:
         width = max(1, int(np.ceil((high - low + 1) / (2 * BINS))))
@@ -313,8 +316,8 @@ def histogram_edges(low: float, high: float, whole: bool) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Rows that have all attributes, and their names; `lost` is the number of rows that lack
-    one.
+    """Rows without missing attributes, and the names of the columns; `lost` is the number of rows
+    with a missing attribute.
     """
 
     rows: Rows
@@ -339,7 +342,7 @@ class Inputs:
         groups: Any,
         controls: Any = None,
     ) -> Inputs:
-        """Validate all inputs of an audit, and leave out the rows that lack an attribute."""
+        """Validate the arguments of an audit, and drop the rows with a missing attribute."""
         rest = (y, "y"), (scores, "scores"), (weights, "sample_weight"), (groups, "groups")
         compared = (controls, "control_features")
         _arrays.require_same_rows((z, "scores"), (s, "sensitive_features"), *rest, compared)
@@ -375,6 +378,8 @@ class Inputs:
         )
         known = ~np.isnan(sensitive.values).any(axis=1)
         rows = rows.keep(known)
+        if rows.groups is not None and len(np.unique(rows.groups)) == rows.count:
+            rows = replace(rows, groups=None)  # single rows are independent
         ranges = {
             attribute: (float(column.min()), float(column.max()))
             for attribute, column in zip(sensitive.names, rows.s.T)
@@ -400,8 +405,8 @@ class Inputs:
 
 
 def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
-    """Return the probability of the positive classes from a matrix of class probabilities in the
-    order of the labels; other matrices unchanged.
+    """Return the probability of the positive classes if the columns are the class probabilities in
+    the order of the labels; otherwise, return the values unchanged.
     """
     if values.shape[1] < 3 or y is None or positive is None:
         return values
@@ -417,29 +422,33 @@ def _class_score(values: np.ndarray, y: Any, positive: object) -> np.ndarray:
 def require_enough_rows(
     rows: int, given: int, ranges: Mapping[str, tuple[float, float]], columns: Sequence[str]
 ) -> None:
-    """Raise an error if too few rows have values in all columns, or if an attribute is constant or
-    its range is too large for floating-point products.
+    """Raise an error if too few rows have values in all columns, if an attribute is constant, or if
+    its range is too large or too small for floating-point products.
     """
     if rows < LEAST_ROWS:
         raise ValueError(
-            f"an audit needs at least {LEAST_ROWS} rows; {rows} of {given} rows have a value for"
-            f" {' and '.join(columns)}."
+            f"an audit needs at least {LEAST_ROWS} rows, but only {rows} of {given} rows have a"
+            f" value for {' and '.join(columns)}. Pass more rows without missing values."
         )
     for name, (low, high) in ranges.items():
         if low == high:
-            raise ValueError(f"{name} is constant in all {rows} rows, so nothing can depend on it.")
+            raise ValueError(
+                f"{name} is constant in all {rows} rows, so nothing can depend on"
+                f" {name}. Pass rows with different values."
+            )
         too_large = max(-low, high) > _arrays.LARGEST_NUMBER
         if too_large or high - low < _arrays.SMALLEST_SPREAD:
             raise ValueError(
-                f"{name} ranges from {low:.3g} to {high:.3g}, and products of such numbers overflow"
-                " or underflow. Rescale it, or treat extreme values as missing."
+                f"{name} ranges from {low:.3g} to {high:.3g}, and products of such numbers"
+                " overflow or underflow. Rescale the values, or treat extreme values as"
+                " missing."
             )
 
 
 def named_target(
     name: str, positive: object, favourable: object, y: np.ndarray, favoured: np.ndarray
 ) -> Target:
-    """Return the names of a target and of its values."""
+    """Return the target as a :class:`Target`, with its values as text."""
     named = None if positive is None else level_text(positive)
     if favourable is None:
         return Target(name, named)
@@ -450,7 +459,7 @@ def outcome(
     y: Any, positive: object, favourable: object
 ) -> tuple[np.ndarray, np.ndarray | None, Target]:
     """Return a target as numbers, a mask of the rows with the favorable outcome (None if there is
-    no such outcome), and the target's names.
+    none), and its :class:`Target`.
     """
     name = _arrays.array_name(y, "y")
     column = _complete_column(y, "y")
@@ -480,9 +489,9 @@ def outcome(
 
 
 def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
-    """Return a remark, and warn, if the attribute looks like a score, but the scores neither look
-    like scores nor could predict y. Logits, too, are outside the range from 0 to 1, but they have
-    both signs and are not far from 0; an attribute with values 0 and 1 is plausible.
+    """Return a remark, and warn, if the attribute looks like a score, and the scores neither look
+    like scores nor could predict y. Logits are also outside the range from 0 to 1, but they have
+    both signs and are not far from 0. An attribute with the values 0 and 1 is plausible.
     """
     z, s, y = rows.z, rows.s, rows.y
     if z.shape[1] > 1 or s.shape[1] > 1 or not _shares(s) or np.array_equal(s, np.round(s)):
@@ -500,7 +509,7 @@ def _swap_remarks(rows: Rows, attributes: tuple[str, ...]) -> list[str]:
 
 
 def _constant_strata(rows: Rows, attributes: tuple[str, ...]) -> Iterator[str]:
-    """Yield a remark about the strata in which an attribute has only one value, so nothing there
+    """For each attribute, yield a remark if the attribute is constant in some strata, where nothing
     can depend on it.
     """
     assert rows.strata is not None
@@ -520,18 +529,19 @@ def _shares(values: np.ndarray) -> bool:
 
 
 def _one_score(values: np.ndarray) -> np.ndarray:
-    """Return the second of two columns of probabilities, as returned by `predict_proba`; other
-    values unchanged.
+    """Return the second column if there are two columns of probabilities, such as the output of
+    `predict_proba`; otherwise, return the values unchanged.
     """
     columns = values.shape[1]
     if columns < 2 or not _shares(values) or np.abs(values.sum(axis=1) - 1).max() >= 1e-5:
         return values
     if columns > 2:
         raise ValueError(
-            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1, like"
-            f" the output of predict_proba for {columns} classes. To audit one class, pass y"
-            " with the same classes and positive=LABEL, or the column of this class. If it is a"
-            " representation, leave one column out, since it follows from the others."
+            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1,"
+            f" like the output of predict_proba for {columns} classes. To audit one class, pass"
+            " y with the same classes and positive=LABEL, or the column of this class. If the"
+            " columns are a representation, leave out one column, which the other columns"
+            " determine."
         )
     return values[:, 1:]
 
@@ -541,8 +551,8 @@ def _groups(groups: Any) -> np.ndarray:
     codes, distinct = pd.factorize(_complete_column(groups, "groups").to_numpy(), sort=True)
     if len(distinct) == 1:
         raise ValueError(
-            f"{_label(groups, 'groups')} is the same in all {len(codes):,} rows; at least two"
-            " groups are needed."
+            f"{_label(groups, 'groups')} is the same in all {len(codes):,} rows; pass at least"
+            " two groups."
         )
     return codes
 
@@ -558,7 +568,10 @@ def _row_weights(weights: Any) -> np.ndarray:
             " weights."
         )
     if values.max() == 0:
-        raise ValueError(f"{words} is 0 in all {len(values):,} rows, so no row would be counted.")
+        raise ValueError(
+            f"{words} is 0 in all {len(values):,} rows, so no row would be"
+            " counted. Pass positive weights."
+        )
     return values
 
 
@@ -586,14 +599,16 @@ def _complete_column(values: Any, argument: str) -> pd.Series[Any]:
         more = ", ..." if len(places) > SHOWN_ROWS else ""
         raise ValueError(
             f"{_label(values, argument)} is missing in {len(places):,} of {len(column):,} rows"
-            f" ({'row' if len(places) == 1 else 'rows'} {first}{more}); fill it in, or drop these"
-            " rows."
+            f" ({'row' if len(places) == 1 else 'rows'} {first}{more}); fill in the missing"
+            " values, or drop these rows."
         )
     return column
 
 
 def _label(values: Any, argument: str) -> str:
-    """Return how messages refer to a column: by name and argument, or by the argument only."""
+    """Return how messages refer to a column: by its name and the argument, or by the argument
+    only.
+    """
     name = _arrays.array_name(values, "")
     return f"{name!r} ({argument})" if name else argument
 

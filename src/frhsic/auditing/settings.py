@@ -13,24 +13,24 @@ from frhsic.parity.column import GapOptions
 
 @dataclass(frozen=True)
 class Settings:
-    """How an audit is computed.
+    """Settings of an audit.
 
     Attributes
     ----------
     confidence
         Confidence of all intervals; the level of all tests is one minus this.
     max_rows
-        Most rows used for expensive statistics.
+        Largest number of rows used for expensive statistics.
     probe_rows
-        Most rows used for the probes.
+        Largest number of rows used for the probes.
     resamples
-        Number of resamples for the gaps.
+        Number of resamples used for the gaps.
     seed
         Seed for all random draws.
     watch
-        Function that is called with the name of each step when it begins.
+        Function that is called with the name of each step when the step begins.
     fast
-        Whether to skip everything that the first screen of a report doesn't show: ranks,
+        Whether to skip the measures that the first screen of a report doesn't show: rank gaps,
         dependence, probes and equal opportunity.
 
     Examples
@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def options(self) -> GapOptions:
-        """The options with which gaps are computed."""
+        """The options for computing gaps."""
         return GapOptions(self.confidence, self.resamples, self.seed)
 
     def tell(self, step: str) -> None:
@@ -68,11 +68,11 @@ class Settings:
             self.watch(step)
 
     def about(self, part: str) -> Settings:
-        """Return settings that report the steps as part of a larger audit."""
+        """Return settings that add `part` to the name of each step."""
         return replace(self, watch=lambda step: self.tell(f"{part}: {step}"))
 
     def generator(self, *keys: int) -> np.random.Generator:
-        """Return a separate random generator for each purpose, so that adding a measure doesn't
-        change others.
+        """Return a separate random generator for each purpose, so that adding one measure doesn't
+        change the other measures.
         """
         return np.random.default_rng([self.seed, *keys])

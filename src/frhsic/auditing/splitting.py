@@ -1,15 +1,15 @@
 r"""Split the change in a gap since an earlier audit into a part due to the distribution of S and a
-part due to the scores. With the curve r, the mean score at each value of S, and the distribution p
-of S, the gap is :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
+part due to the scores. If the curve r is the mean score at each value of S, and p is the
+distribution of S, the gap is :math:`\Gamma(r, p) = E_p |r - E_p r|`, and its change is
 
 .. math:: \Gamma(r_1, p_1) - \Gamma(r_0, p_0) = [\Gamma(r_0, p_1) - \Gamma(r_0, p_0)]
     + [\Gamma(r_1, p_1) - \Gamma(r_0, p_1)].
 
-The first part is due to the distribution of S, the second to the curve. A curve that is reversed
-has the same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is also
+The first part is due to the distribution of S, the second to the curve. A curve and its reverse
+have the same gap, so :math:`E_{p_1} |g_1 - g_0|`, with :math:`g_i = r_i - E_{p_1} r_i`, is also
 tested. All of these are gaps in means over the same windows of values of S, estimated like any
-other gap: :math:`\Gamma(r_0, p_1)` from the earlier rows, weighted to the distribution of the new
-ones.
+other gap; :math:`\Gamma(r_0, p_1)` is estimated from the earlier rows, weighted to the distribution
+of S in the new rows.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ScoreSums, node_levels, summed_effective_rows, window_share
 
 FEWEST = 5.0
-"""Smallest number of earlier rows in a window; a window with fewer is merged with the next."""
+"""Smallest number of earlier rows in a window; a window with fewer rows is merged with the next
+window.
+"""
 
 PART_DRAWS = 499
 
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Sums of weighted powers of the scores of independent rows, (4, 5, windows), as in
-    :class:`~frhsic.parity.sums.ScoreSums`, and the smallest and largest score.
+    """Sums of weighted powers of the scores of independent rows, of shape (4, 5, windows) as in
+    :class:`~frhsic.parity.sums.ScoreSums`, and bounds on the scores.
     """
 
     powers: Array
@@ -48,8 +50,8 @@ class _Sample:
 
     @classmethod
     def from_nodes(cls, nodes: Nodes, edges: Array, center: float) -> _Sample:
-        """Return the sums, between edges, of scores minus a constant; the rows of a node are spread
-        evenly between its ends.
+        """Return the sums for the windows between the edges, of scores minus a constant; the rows
+        of a node are assumed to be spread evenly between its ends.
         """
         low = np.array(nodes.low)
         width = np.array(nodes.high) - low
@@ -71,7 +73,6 @@ class _Sample:
 
     @property
     def counts(self) -> Array:
-        """Weight of each window."""
         return np.asarray(self.powers[0, 0])
 
     @property
@@ -81,35 +82,32 @@ class _Sample:
 
     @property
     def shares(self) -> Array:
-        """Share of the people in each window."""
         return np.asarray(self.counts / self.counts.sum())
 
     @property
     def means(self) -> Array:
-        """Mean score of each window."""
         return np.asarray(self.powers[0, 1] / self.counts)
 
     def merge(self, starts: np.ndarray) -> _Sample:
-        """Return the sums over unions of windows."""
+        """Merge windows, given the first window of each union."""
         return replace(self, powers=np.add.reduceat(self.powers, starts, axis=2))
 
     def keep(self, windows: np.ndarray) -> _Sample:
-        """Return the sums in some windows."""
         return replace(self, powers=self.powers[:, :, windows])
 
     def weighted(self, shares: Array) -> _Sample:
-        """Return the sums, reweighted to other shares of the windows."""
+        """Reweight the rows so that the windows have the given shares."""
         factor = shares / self.shares
         return replace(self, powers=self.powers * factor ** np.arange(1, 5)[:, None, None])
 
     def centered(self, scale: float, mean: Array) -> Array:
-        """Return the sums of powers after multiplying scores by a constant and replacing the means
-        of the windows.
+        """Return the sums for scores that are multiplied by a constant and shifted so that the
+        windows have the given means.
         """
         return shift_powers(shift_powers(self.powers, -self.means), mean, scale)
 
     def gap(self) -> ColumnGap:
-        """Return the gap in the means of the windows."""
+        """Return the gap between the means of the windows."""
         windows = self.powers.shape[2]
         sums = ScoreSums(
             powers=self.powers,
@@ -125,7 +123,9 @@ class _Sample:
 
 
 def shift_powers(powers: Array, shift: Array, scale: float = 1.0) -> Array:
-    """Convert sums of powers of f, of shape (…, 5, windows), to those of scale · f + shift."""
+    """Convert sums of powers of f, of shape (…, 5, windows), to sums of powers of scale · f +
+    shift.
+    """
     return np.stack(
         [
             sum(math.comb(j, k) * scale**k * shift ** (j - k) * powers[:, k] for k in range(j + 1))
@@ -136,8 +136,8 @@ def shift_powers(powers: Array, shift: Array, scale: float = 1.0) -> Array:
 
 
 def split_change(before: Nodes, after: Nodes, attribute: str, level: float) -> Iterator[Change]:
-    """Yield the parts of the change in a gap between two audits of independent rows, and the
-    distance between their curves.
+    """Yield the two parts of the change in a gap between two audits of independent rows, and the
+    distance between the two curves.
     """
     edges = np.union1d(before.low, after.low)
     center = float(np.array(before.share) @ before.mean)
@@ -184,12 +184,12 @@ def _part(
     variance: _Variance,
     freedom: float,
 ) -> Change:
-    """Return the difference between two gaps. It is tested with its standard error only, by
-    Student's t. The variances of the two gaps and their covariance are estimated separately and may
-    be inconsistent if a few rows dominate, so the variance is at least the direct estimate for the
-    difference. If neither the curve nor the people changed, uncertain signs hide the same part of
-    both gaps, so only the interval takes uncertain signs into account. If the test rejects, the end
-    nearer to 0 is taken from the test.
+    """Return the difference between two gaps, with Student's t-test based on the standard error
+    only. If neither the curve nor the people changed, uncertain signs hide the same part of both
+    gaps, so only the interval takes uncertain signs into account. The estimated variances and
+    covariance of the two gaps may be inconsistent if a few rows dominate, so the variance of the
+    difference is at least its direct estimate. If the test rejects, the end of the interval nearer
+    to 0 is that of the test.
     """
     old, new = numbers
     alone = sum((each.standard_error or 0.0) ** 2 for each in numbers)
@@ -211,7 +211,9 @@ def _part(
 
 
 def _known_windows(rows: Array) -> np.ndarray:
-    """Merge windows until each has enough earlier rows; return the first window of each union."""
+    """Merge windows until each union has enough earlier rows, and return the first window of each
+    union.
+    """
     starts = [0]
     total = 0.0
     for place, count in enumerate(rows.tolist()):
@@ -225,7 +227,9 @@ def _known_windows(rows: Array) -> np.ndarray:
 
 
 class _Variance(NamedTuple):
-    """The covariance between the two gaps of a part, and the variance of their difference."""
+    """The covariance of the two gaps whose difference is a part, and the variance of this
+    difference.
+    """
 
     covariance: float
     whole: float
@@ -234,11 +238,10 @@ class _Variance(NamedTuple):
 def part_variances(
     first: ColumnGap, middle: ColumnGap, last: ColumnGap, came: np.ndarray, options: GapOptions
 ) -> tuple[_Variance, _Variance]:
-    """Return the variances of the two parts: each part varies with the means and the shares of
-    windows.
+    """Return the variance of each part, which depends on the means and the shares of the windows.
 
-    The derivative of a gap with respect to a window's mean is share times slope; with respect to
-    its share, it is the window's height.
+    The derivative of a gap with respect to a window's mean is the window's share times its slope;
+    the derivative with respect to the share is the window's height.
     """
     loads = [gap.shares * gap.signs.slope for gap in (first, middle, last)]
     old, new = (gap.means.rows.variance / gap.sums.counts**2 for gap in (first, last))
@@ -258,7 +261,7 @@ def part_variances(
 
 
 def _squared_shares(gap: ColumnGap) -> Array:
-    """Return the squared shares of the rows in each window, summed."""
+    """Return the sum of the squared shares of the rows in each window."""
     return np.asarray(gap.sums.powers[1, 0] / gap.sums.n**2)
 
 
@@ -269,9 +272,9 @@ def _heights(gap: ColumnGap) -> Array:
 
 
 def _curves_apart(old: _Sample, new: _Sample) -> ColumnGap:
-    """Return the gap of the difference between the curves among the new people. In each window, the
-    rows of each sample get half of the weight, and their scores are doubled (with the opposite sign
-    for the earlier sample) around the difference between the two means.
+    """Return the gap in the difference between the two curves among the new people. In each window,
+    the rows of each sample have half the total weight, and their scores are doubled (with the
+    opposite sign for the earlier sample) and centered at the difference between the two means.
     """
     apart = new.means - old.means
     powers = np.zeros_like(new.powers)

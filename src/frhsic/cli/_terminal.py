@@ -532,6 +532,15 @@ class Reading:
             )
         ),
     ] = None
+    sheet: Annotated[
+        str | None,
+        Option(
+            help=(
+                "Sheet of an Excel workbook, by name or number. Default: the first one with the"
+                " named columns."
+            )
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -621,7 +630,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     ... def tell(reading: Reading, *, weight: float = 1.0) -> None:
     ...     print(reading.decimal, weight)
     >>> others = ("separator", "encoding", "date_format", "max_bytes", "missing", "replace")
-    >>> tell(decimal=",", **dict.fromkeys(others), weight=2.0)
+    >>> tell(decimal=",", sheet=None, **dict.fromkeys(others), weight=2.0)
     , 2.0
     """
     parameters = inspect.signature(command, eval_str=True).parameters.values()

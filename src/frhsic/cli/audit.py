@@ -495,6 +495,7 @@ def _audit_table(
 
     from frhsic.auditing import audit
     from frhsic.tables.columns import common_name, level_text
+    from frhsic.tables.files import EXCEL_ENDINGS
     from frhsic.tables.identifiers import group_problems, unit_keys
 
     context = statements.context(options.table, options.model)
@@ -506,9 +507,10 @@ def _audit_table(
         name = f"representation of {served.path.name}"
         score_name = f"score of {served.path.name}"
         if served.schema.fingerprint == context.origin["data"]:
+            workbook = options.table.name.lower().endswith(EXCEL_ENDINGS)
             notes.append(
-                f"{served.path.name} was trained on {options.table.name}; on new rows, it may do"
-                " worse."
+                f"{served.path.name} was trained on {'a sheet of ' if workbook else ''}"
+                f"{options.table.name}; on new rows, it may do worse."
             )
         notes += served.unseen_notes(len(table.cells))
         options, said = _with_base_rate(options, served)
@@ -584,9 +586,9 @@ def _scheduled(
     if options.drop_repeated or any(value is not None for value in unused):
         raise ValueError(
             "--model, --groups, --row-weights, --drop-repeated, --delimiter, --decimal,"
-            " --encoding, --date-format, --missing and --replace cannot be used with --scheduler,"
-            " which reads scores from Parquet and treats rows as independent and equally weighted."
-            " To use them, audit a file without --scheduler."
+            " --encoding, --date-format, --missing, --replace and --sheet cannot be used with"
+            " --scheduler, which reads scores from Parquet and treats rows as independent and"
+            " equally weighted. To use them, audit a file without --scheduler."
         )
     assert options.scheduler is not None
     paths = table_files(str(options.table))

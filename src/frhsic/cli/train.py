@@ -421,8 +421,9 @@ def scheduled(
 
     if columns.order is not None or any(value is not None for value in vars(reading).values()):
         raise ValueError(
-            "--split-by, --delimiter, --decimal, --encoding, --date-format, --missing and --replace"
-            " cannot be used with --scheduler, which needs typed columns, as in Parquet."
+            "--split-by, --delimiter, --decimal, --encoding, --date-format, --missing, --replace"
+            " and --sheet cannot be used with --scheduler, which needs typed columns, as in"
+            " Parquet."
         )
     paths = table_files(str(columns.table))
     roles = columns.roles

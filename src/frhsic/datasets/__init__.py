@@ -1,4 +1,4 @@
-"""Ten real tables with a target and a sensitive attribute."""
+"""Ten real datasets with a target and a sensitive attribute."""
 
 from frhsic.datasets.catalogue import load_dataset
 from frhsic.datasets.dataset import Dataset

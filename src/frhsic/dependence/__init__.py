@@ -1,6 +1,6 @@
 """Measures of dependence between a representation and a sensitive attribute.
 
-Names are imported on first use, and torch with those that need it.
+Names are imported on first use; torch is imported only with the names that need it.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ between neighbors in their order. With :math:`p_k` the share of the numbers belo
     h_k(i) = p_k \text{ above the gap and } -q_k \text{ below it.}
 
 The means over the rows of :math:`h_k h_l` and of :math:`h_k h_l h_m`, for :math:`k \le l \le m`,
-are :math:`p_k q_l` and :math:`p_k (p_l - q_l) q_m`. Sums of degree two and three over the entries
-of :math:`\tilde K` are therefore prefix sums over the gaps, without differences that lose digits.
-For two columns, the pairs that they order differently are found one binary digit of the ranks at a
-time.
+are :math:`p_k q_l` and :math:`p_k (p_l - q_l) q_m`. Therefore, sums of degree two and three over
+the entries of :math:`\tilde K` are prefix sums over the gaps, without differences that lose digits.
+For two columns, the pairs that the columns order differently are found one binary digit of the
+ranks at a time.
 
 References
 ----------
@@ -54,7 +54,7 @@ class SortedColumn:
     values
         The numbers minus their median, of shape (n,).
     order
-        Indices that sort them.
+        Indices that sort the values.
     diagonal
         :math:`\tilde K_{ii}`, of shape (n,).
     squares
@@ -82,7 +82,7 @@ class SortedColumn:
 
     @classmethod
     def from_values(cls, values: Values) -> SortedColumn:
-        """Return the sums over a column of at least two numbers."""
+        """Compute the sums for a column of at least two numbers."""
         values = values - np.median(values)
         order = values.argsort(kind="stable")
         n = len(values)
@@ -100,8 +100,8 @@ class SortedColumn:
         within_above = _sums_before((gap * both * (gap * above**2 + 2 * upper))[::-1])[::-1]
 
         def triples(middle: Values) -> float:
-            """Sum g_k g_l g_m p_k² q_m² times `middle` of l, over all triples, sorted as
-            k ≤ l ≤ m.
+            """Sum g_k g_l g_m p_k² q_m² times `middle` at l over all triples, sorted as k ≤ l ≤
+            m.
             """
             ends = 6 * lower * upper + 3 * gap * (below**2 * upper + above**2 * lower)
             return float((gap * middle) @ (ends + gap**2 * both**2))
@@ -141,9 +141,9 @@ class SortedColumn:
 
 
 def distance_product_rows(x: SortedColumn, y: SortedColumn) -> Values:
-    r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` of two columns, of shape (n,).
+    r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}` for two columns, of shape (n,).
 
-    Their sum is a quarter of n² times the squared distance covariance.
+    The sum over i is a quarter of n² times the squared distance covariance.
 
     Examples
     --------
@@ -164,12 +164,12 @@ def distance_product_rows(x: SortedColumn, y: SortedColumn) -> Values:
 
 
 def distance_products(x: SortedColumn, y: SortedColumn) -> Values:
-    r"""Return :math:`\sum_j |x_i - x_j| \, |y_i - y_j|` of two columns, of shape (n,).
+    r"""Return :math:`\sum_j |x_i - x_j| \, |y_i - y_j|` for two columns, of shape (n,).
 
-    :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, negative for pairs that x and y
-    order differently. The sum over all j has a closed form, and the sum over the discordant pairs
-    is subtracted from it twice. Ties are pairs at distance 0 and add nothing, regardless of their
-    order.
+    :math:`(x_i - x_j)(y_i - y_j)` is the product of the distances, with a negative sign for
+    discordant pairs, which x and y order differently. Its sum over all j has a closed form, and
+    twice the sum over the discordant pairs is subtracted. Ties are pairs at distance 0 and add
+    nothing, regardless of their order.
 
     Examples
     --------
@@ -188,13 +188,13 @@ def distance_products(x: SortedColumn, y: SortedColumn) -> Values:
 
 
 def _discordant(x: Values, y: Values, rank: Places) -> Values:
-    r"""Return, by rank, the sum of :math:`(x_j - x_i)(y_j - y_i)` over the discordant partners of a
-    row.
+    r"""Return the sum of :math:`(x_j - x_i)(y_j - y_i)` over the discordant partners of each row,
+    by rank.
 
     The rows are given in the order of x and are sorted by the ranks of y, from the highest binary
-    digit to the lowest. Rows that agree in all higher digits form a group and stay in the order of
-    x. In a group, a row with digit 1 before a row with digit 0 is a discordant pair. Every such
-    pair is found once, at the first digit in which its ranks differ.
+    digit to the lowest. Rows whose ranks agree in all higher digits form a group and stay in the
+    order of x. Within a group, a row with digit 1 before a row with digit 0 is a discordant pair.
+    Every such pair is found once, at the first digit where the two ranks differ.
     """
     n = len(x)
     total = np.zeros(n)
@@ -223,14 +223,16 @@ def _discordant(x: Values, y: Values, rank: Places) -> Values:
 
 
 def _sums_before(values: Values) -> Values:
-    """Return the sums of the first 0, 1, ..., all values."""
+    """Return the sum of the values before each position, and of all values."""
     return np.concatenate([[0], values.cumsum()])
 
 
 def column_scales(x: Values) -> Values:
-    """Return the standard deviation of each column, with outliers clipped; 1 for a constant column.
+    """Return the standard deviation of each column after clipping outliers; 1 for a constant
+    column.
 
-    Outliers are values more than ten interquartile ranges from the median, unless that range is 0.
+    Outliers are values more than ten interquartile ranges from the median, unless the interquartile
+    range is 0.
     """
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
     reach = np.where(high > low, 10 * (high - low), np.inf)

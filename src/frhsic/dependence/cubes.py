@@ -34,11 +34,11 @@ PANEL = 256
 
 
 class OwnSums(NamedTuple):
-    r"""Sums over one centered matrix: its :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
+    r"""Sums over one centered matrix: the :class:`CubicSums`, and :math:`\sum_j \tilde K_{ij}^2` of
     shape (n,).
 
-    The second is None if the GPU computed the sums, which skips the pass over the pairs that would
-    return it.
+    The second is None if the sums were computed on a GPU, because then there is no pass over the
+    pairs that would compute it.
     """
 
     cubes: CubicSums
@@ -46,12 +46,12 @@ class OwnSums(NamedTuple):
 
 
 def own_sums(k: Gram, sums: GramSums) -> OwnSums:
-    r"""Return sums over one centered matrix :math:`\tilde K`, in O(n) memory.
+    r"""Return the sums over one centered matrix :math:`\tilde K`, in O(n) memory.
 
-    With a thin factor of r columns they take O(n r³) time. Otherwise, up to :data:`CUBE_ROWS` rows,
-    the trace of the cube is computed by multiplying panels of rows, in O(n³); above, it is
-    estimated from random signs with a fixed seed (:func:`_estimated_trace`), in O(n²). The other
-    sums take one pass over the pairs.
+    With a thin factor of r columns, the sums take O(n r³) time. Otherwise, for up to
+    :data:`CUBE_ROWS` rows, the trace of the cube is computed by multiplying panels of rows, in
+    O(n³); for more rows, the trace is estimated from random signs with a fixed seed
+    (:func:`_estimated_trace`), in O(n²). The other sums take one pass over the pairs.
     """
     on_gpu = _gpu.gram(k.x, k.kernel) if k.single else None
     if on_gpu is not None:
@@ -160,7 +160,7 @@ def _trace_of_cube(k: Gram, centers: Tensor) -> Tensor:
 
 def random_signs(k: Gram) -> Tensor | None:
     """Return random signs from a fixed seed, minus their means, of shape (n, :data:`VECTORS`); None
-    up to :data:`CUBE_ROWS` rows, where the trace of the cube is exact.
+    for up to :data:`CUBE_ROWS` rows, for which the trace of the cube is exact.
     """
     if k.n <= CUBE_ROWS:
         return None

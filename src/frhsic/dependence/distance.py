@@ -8,8 +8,8 @@ and :math:`b_{ij} = \|s_i - s_j\|`,
     s)}}.
 
 The square of dCov is four times HSIC under the half-distance kernels :math:`(\|x\| + \|y\| - \|x -
-y\|)/2`, so it needs no bandwidth. The first line of each function says whether it returns the
-square.
+y\|)/2`, so dCov needs no bandwidth. The first line of each docstring says whether the function
+returns the square.
 
 References
 ----------
@@ -38,14 +38,14 @@ def distance_covariance(
     r"""Distance covariance, :math:`\mathrm{dCov} = \bigl(n^{-2} \sum_{ij} A_{ij}
     B_{ij}\bigr)^{1/2}`: *not* squared.
 
-    Zero in the population exactly when Z and S are independent. The sample value is positive even
-    then, of order :math:`n^{-1/2}`. Its square is four times HSIC under half-distance kernels. Use
-    it to avoid choosing a bandwidth.
+    Zero in the population exactly when Z and S are independent. Even if they are independent, the
+    sample value is positive, of order :math:`n^{-1/2}`. Its square is four times HSIC under
+    half-distance kernels. Use distance covariance to avoid choosing a bandwidth.
 
     Parameters
     ----------
     z, s
-        One row per observation; any number of columns each.
+        One row per observation; each may have any number of columns.
     where
         Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     device
@@ -56,7 +56,7 @@ def distance_covariance(
     float or Tensor
         A float or, for tensors, a 0-d tensor in their dtype, differentiable once in z and s.
         Computed in float64 and O(n) memory: by sorting in O(n log n) time if z and s have one
-        column each and need no gradient, otherwise by tiles in O(n²) time.
+        column each and no gradient is needed, otherwise by tiles in O(n²) time.
 
     Examples
     --------
@@ -72,12 +72,12 @@ def distance_correlation(
     r"""Distance correlation, :math:`\mathrm{dCor}`, the square root of :math:`\mathrm{dCor}^2`:
     *not* squared, in [0, 1].
 
-    Zero in the population exactly when Z and S are independent, one when s is a similarity
-    transform of z. It does not change when z or s is shifted, scaled or rotated. The sample value
-    is positive even under independence and grows with the dimension of z. To compare
-    representations of different dimensions, use
+    Zero in the population exactly when Z and S are independent, and one when s is a similarity
+    transform of z. The value does not change when z or s is shifted, scaled or rotated. The sample
+    value is positive even under independence and grows with the dimension of z. To compare
+    representations of different dimensions, use its bias-corrected square,
     :func:`~frhsic.independence.normalized_hsic_interval` with :class:`~frhsic.kernels.HalfDistance`
-    kernels, which is its bias-corrected square.
+    kernels.
 
     Parameters
     ----------
@@ -100,7 +100,9 @@ def distance_correlation(
 def _inner_products(
     z: Any, s: Any, where: Any, device: torch.device | str | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the inner products of centered distances: z with s, z with itself, s with itself."""
+    """Return the inner products of the centered distances: z with s, z with itself, and s with
+    itself.
+    """
     z, s = paired_rows(z, s, where=where, device=device, least=2, what="distance covariance")
     _arrays.require_varying(s, "s")
     differentiated = torch.is_grad_enabled() and (z.requires_grad or s.requires_grad)

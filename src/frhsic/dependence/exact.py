@@ -5,10 +5,10 @@ The V-statistic consists of three sums over pairs of rows,
 .. math:: \frac{1}{n^2} \sum_{ij} K_{ij} L_{ij} - \frac{2}{n^3} \sum_i a_i b_i
     + \frac{1}{n^4} \sum_i a_i \sum_i b_i,
 
-where a and b are the row sums of K and L, and is computed from tiles of both. Its gradient with
-respect to K is :math:`n^{-2} (L_{ij} - b_i/n - b_j/n + \sum_k b_k/n^2)`: one more pass over the
-tiles, with the row sums of the forward pass, gives the gradient with respect to the rows. No n × n
-matrix is stored.
+where a and b are the row sums of K and L. It is computed from tiles of both matrices. Its gradient
+with respect to K is :math:`n^{-2} (L_{ij} - b_i/n - b_j/n + \sum_k b_k/n^2)`: one more pass over
+the tiles, with the row sums of the forward pass, gives the gradient with respect to the rows. No n
+× n matrix is stored.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ def hsic(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor | float:
-    r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, exactly and in
-    O(n) memory.
+    r"""HSIC of two samples as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`, computed
+    exactly in O(n) memory.
 
     Zero in the population exactly when z and s are independent, if both kernels are characteristic.
-    The value on a sample is never negative and exceeds the population value by O(1/n) on average;
+    The value for a sample is never negative and exceeds the population value by O(1/n) on average;
     use :func:`hsic_unbiased` to compare samples of different sizes. A small HSIC alone does not
     show fairness: HSIC also falls when z shrinks under a fixed bandwidth.
 
     Parameters
     ----------
     z, s
-        One row per observation: NumPy, pandas, polars, torch or lists. Several columns of s share
-        one kernel (:func:`frhsic.kernels.per_column_gaussians` gives each column its own
-        bandwidth).
+        One row per observation, as NumPy arrays, pandas or polars frames, torch tensors or lists.
+        Several columns of s share one kernel (:func:`frhsic.kernels.per_column_gaussians` gives
+        each column its own bandwidth).
     kernel_z, kernel_s
-        Kernels; None uses a Gaussian at the median distance of that variable.
+        Kernels; None uses a Gaussian with the variable's median distance as bandwidth.
     where
         Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     device
-        Where to compute: "auto" is the GPU if there is one, None the device of the inputs.
+        Device to compute on: "auto" uses the GPU if there is one, None the device of the inputs.
 
     Returns
     -------
     float or Tensor
         A float or, for tensors, a 0-d tensor in the wider dtype of the inputs. Sums are in float64;
         for float32 inputs and Gaussian kernels on a GPU with Triton, they are computed by the
-        library's own GPU kernels, with relative errors below 1e-5. Differentiable once, with
-        respect to z and s but not to the kernels' bandwidths.
+        library's own GPU kernels, with relative errors below 1e-5. Differentiable once with respect
+        to z and s, but not with respect to the kernels' bandwidths.
 
     References
     ----------
@@ -92,14 +92,14 @@ def hsic_unbiased(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Tensor | float:
-    r"""HSIC of two samples as a U-statistic, the mean over distinct quadruples of rows, in O(n)
-    memory.
+    r"""HSIC of two samples as a U-statistic, the mean over quadruples of distinct rows, computed in
+    O(n) memory.
 
     .. math:: \frac{1}{n(n-1)(n-2)(n-3)} \sum_{(i, j, q, r)} K_{ij} (L_{ij} + L_{qr} - 2 L_{iq}).
 
-    Its expectation is the population value, so under independence it is zero on average and often
-    negative. Use it to compare samples of different sizes. Parameters and differentiability are the
-    same as for :func:`hsic`; at least four rows are needed. Computed by
+    The expectation is the population value, so under independence the statistic is zero on average
+    and often negative. Use it to compare samples of different sizes. The parameters and
+    differentiability are those of :func:`hsic`; at least four rows are required. The formula is
     :func:`frhsic.dependence.grams.unbiased_from_sums`.
 
     Examples
@@ -143,8 +143,8 @@ def _from_sums(sums: Tensor, n: int, unbiased: bool) -> Tensor:
 
 
 class _TiledHSIC(torch.autograd.Function):
-    """Forward pass: the sums, by tiles. Backward pass: their gradient in closed form, from one more
-    pass over the tiles.
+    """The forward pass computes the sums by tiles. The backward pass computes their gradient in
+    closed form, in one more pass over the tiles.
     """
 
     @staticmethod
@@ -205,8 +205,8 @@ def _gram(x: Tensor, kernel: Kernel) -> Gram:
 def _tile_sums(
     z: Tensor, s: Tensor, kernels: tuple[Kernel, Kernel], skip_diagonal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Σ K_ij L_ij and the row sums of K and L, up to constants that are added to the kernels
-    and that HSIC ignores.
+    """Return Σ K_ij L_ij and the row sums of K and L; a constant may be added to each kernel, which
+    does not change HSIC.
     """
     k = Gram.from_rows(working_copy(z, kernels[0]), kernels[0])
     l = Gram.from_rows(working_copy(s, kernels[1]), kernels[1])
@@ -241,7 +241,7 @@ def pull_back(k: Gram, cotangent: Callable[[slice, slice], Tensor]) -> Tensor:
     `cotangent(rows, columns)` returns a tile of the function's gradient C with respect to K. Each
     tile of K is recomputed, so memory is O(n) plus one tile. The gradient of a Gaussian is twice
     :math:`\sum_j C_{ij} K_{ij} (x_j - x_i) / \sigma^2`. For other kernels, each tile is
-    differentiated on its own.
+    differentiated separately.
     """
     x = k.x
     ones = x.new_ones(k.n)

@@ -1,11 +1,11 @@
-r"""HSIC from random features: O(n) time, a standard error, and sums that can be added over parts of
-the data.
+r"""HSIC from random features, in O(n) time, with a standard error, and from sums that can be added
+over parts of the data.
 
 A shift-invariant kernel is the mean of :math:`\cos(\omega^\top (x - y))` over its spectral
 distribution. Drawing m frequencies gives features :math:`\varphi(x) = m^{-1/2} (\cos \omega_j^\top
 x, \sin \omega_j^\top x)_j` with :math:`\mathbb E \, \varphi(x)^\top \varphi(y) = k(x, y)`, and HSIC
-is the squared norm of a covariance matrix of features. It depends on the data through :math:`n`,
-two sums of features and one sum of their products.
+is the squared norm of a covariance matrix of features. HSIC depends on the data only through
+:math:`n`, two sums of features and one sum of products of features.
 
 References
 ----------
@@ -48,8 +48,8 @@ Normal = Callable[[int], Tensor]
 class _Term:
     """Features of one kernel of a sum, times the square root of a factor.
 
-    They are cosines and sines at frequencies of shape (blocks, d, m). The linear kernel has no
-    frequencies: its features are the coordinates themselves, and one block is enough.
+    The features are cosines and sines at frequencies of shape (blocks, d, m). The linear kernel has
+    no frequencies: its features are the coordinates themselves, and one block is enough.
     """
 
     frequencies: Tensor | None
@@ -69,7 +69,7 @@ class _Term:
 def _feature_terms(
     kernel: Kernel, columns: int, normal: Normal, factor: float = 1.0
 ) -> list[_Term]:
-    """Draw the features of a kernel times a factor, one term for each kernel of a sum."""
+    """Draw the features of a kernel times a factor, with one term for each kernel in a sum."""
     if isinstance(kernel, Sum):
         first = _feature_terms(kernel.a, columns, normal, factor)
         return first + _feature_terms(kernel.b, columns, normal, factor)
@@ -122,9 +122,10 @@ class FeatureEstimate:
     n
         Number of rows.
     features
-        Number of features of each variable.
+        Number of features for each variable.
     blocks
-        Number of independent parts of the draw; the standard error comes from their spread.
+        Number of independent parts of the draw; the standard error is estimated from the spread
+        between parts.
     kernel_z
         The kernel on z, with its bandwidth.
     kernel_s
@@ -145,8 +146,8 @@ class FeatureEstimate:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
-    """Sums of random features over a part of the rows; ``+`` merges two parts with features from
-    the same draw.
+    """Sums of random features over a part of the rows; ``+`` adds the sums of two parts with
+    features from the same draw.
 
     Attributes
     ----------
@@ -157,8 +158,8 @@ class FeatureSums:
     s
         Sums of the features of s, of the same shape.
     cross
-        Sum of products of features of z and of s, each minus its mean over these rows: far from
-        zero, sums of uncentered products would lose digits.
+        Sum of products of features of z and of s, each minus its mean over these rows, because sums
+        of uncentered products would lose digits.
     """
 
     n: int
@@ -195,8 +196,8 @@ class FeatureMaps:
         return reduce(add, (products(f, g) for f, g in self.chunks(z, s)))
 
     def chunks(self, z: Tensor, s: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the features of both variables in chunks of rows: (rows, blocks, features per
-        block).
+        """Yield the features of both variables in chunks of rows, of shape (rows, blocks, features
+        per block).
         """
         some_z = torch.split(z.detach().to(torch.float64), CHUNK_ROWS)
         some_s = torch.split(s.detach().to(torch.float64), CHUNK_ROWS)
@@ -207,9 +208,10 @@ class FeatureMaps:
         r"""Return HSIC and its standard error from sums over all rows.
 
         Each pair of a block of features of z and a block of s gives an unbiased estimate
-        :math:`H_{bc}` of the exact V-statistic; the value is their mean. The rows and columns of
-        this table are independent draws, so its mean has variance :math:`\sigma_z^2 / B_z +
-        \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from the margins.
+        :math:`H_{bc}` of the exact V-statistic; the value is the mean of these estimates. The rows
+        and columns of the table of estimates are independent draws, so its mean has the variance
+        :math:`\sigma_z^2 / B_z + \sigma_s^2 / B_s + \sigma_{zs}^2 / B_z B_s`, estimated from the
+        margins.
         """
         _arrays.require_rows(sums.n, 2, "HSIC by features")
         table = (sums.cross / sums.n).square().sum(dim=(1, 3))  # (blocks of z, blocks of s)
@@ -233,8 +235,8 @@ def _side_by_side(terms: list[_Term], x: Tensor) -> Tensor:
 
 
 def products(f: Tensor, g: Tensor) -> FeatureSums:
-    """Return the sums of two features over the same rows, each of shape (rows, blocks, features per
-    block).
+    """Return the sums and the sum of products of two sets of features on the same rows, each of
+    shape (rows, blocks, features per block).
     """
     shape_f = f.mT.shape[1:]
     shape_g = g.mT.shape[1:]
@@ -266,29 +268,30 @@ def hsic_features(
     r"""HSIC from random features, :math:`\| n^{-1} \sum_i \tilde\varphi(z_i) \tilde\psi(s_i)^\top
     \|_F^2`, in O(n) time.
 
-    Here :math:`\tilde\varphi, \tilde\psi` are features minus their means. The expectation over the
-    draw is exactly :func:`frhsic.dependence.hsic` of the same rows, so zero has the same meaning.
-    Use it with more than about 100,000 rows, or with :mod:`frhsic.distributed` for data that come
-    in parts.
+    Here :math:`\tilde\varphi, \tilde\psi` are the features minus their means. The expectation over
+    the draw is exactly :func:`frhsic.dependence.hsic` for the same rows, so zero has the same
+    meaning. Use random features with more than about 100,000 rows, or with
+    :mod:`frhsic.distributed` for data in parts.
 
     Parameters
     ----------
     z, s, kernel_z, kernel_s, where, device
         As for :func:`frhsic.dependence.hsic`. Kernels may be Gaussian, Laplacian, inverse
-        multiquadric, linear (which needs no draw), products over columns without linear ones, and
-        sums of these.
+        multiquadric, linear (which needs no draw), products over columns without linear kernels,
+        and sums of these kernels.
     features
-        Number of features of each variable, half of them cosines and half sines: a multiple of 2 *
-        blocks. The error falls with its square root, and the time grows with its square.
+        Number of features for each variable, half of them cosines and half sines: a multiple of 2 *
+        blocks. The error falls with the square root of this number, and the time grows with its
+        square.
     blocks
-        Number of independent parts of the draw, for the standard error; at least 2.
+        Number of independent parts of the draw, which the standard error requires; at least 2.
     random_state
         Seed of the draw.
 
     Returns
     -------
     FeatureEstimate
-        Value, and standard error due to the features, given the rows.
+        The value, and the standard error due to the features with the rows fixed.
 
     Examples
     --------
@@ -328,7 +331,7 @@ def draw_feature_maps(
     blocks: int = 16,
     random_state: _arrays.RandomState = 0,
 ) -> FeatureMaps:
-    """Draw features for two kernels once, to sum them over parts of the data.
+    """Draw random features for two kernels once; they can be summed over parts of the data.
 
     Parameters
     ----------
@@ -352,9 +355,9 @@ def draw_feature_maps(
     True
     """
     if blocks < 2:
-        raise ValueError(f"blocks={blocks}; the standard error needs at least 2.")
+        raise ValueError(f"blocks={blocks}; pass at least 2, which the standard error requires.")
     if features < 1 or features % (2 * blocks):
-        raise ValueError(f"features={features} is not a multiple of 2 * blocks = {2 * blocks}.")
+        raise ValueError(f"features={features}; pass a multiple of 2 * blocks = {2 * blocks}.")
     generator = _tensors.generator(random_state)
 
     def normal(rows: int) -> Tensor:
@@ -367,7 +370,9 @@ def draw_feature_maps(
 
 
 def _standard_error(table: Tensor) -> float:
-    """Standard error of the mean of a table whose rows and columns are independent draws."""
+    """Return the standard error of the mean of a table whose rows and columns are independent
+    draws.
+    """
     rows, columns = table.shape
     if rows == columns == 1:
         return 0.0

@@ -1,10 +1,10 @@
-r"""HSIC of two Gram matrices in memory, and factors of larger ones.
+r"""HSIC of two Gram matrices in memory, and factors of larger matrices.
 
 The functions of matrices are pure, batched over leading dimensions and safe under ``vmap``. Use
-them where Gram matrices :math:`K, L` of shape (..., n, n) fit in memory: mini-batches, permutation
-tests, eigenvalue bounds. For larger samples use :func:`frhsic.dependence.hsic`. Adding a constant
-to a kernel does not change HSIC, so `kernel.shifted` may be used in place of the kernel; it keeps
-more digits if the kernel is nearly constant.
+them where Gram matrices :math:`K, L` of shape (..., n, n) fit in memory: for mini-batches,
+permutation tests, and eigenvalue bounds. For larger samples, use :func:`frhsic.dependence.hsic`.
+Adding a constant to a kernel does not change HSIC, so `kernel.shifted` may be used in place of the
+kernel, which keeps more digits if the kernel is nearly constant.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def hsic_biased_from_gram(k: Tensor, l: Tensor) -> Tensor:
     r"""HSIC as a V-statistic, :math:`\operatorname{tr}(KHLH) / n^2`.
 
     Zero in the population exactly when the two variables are independent, if both kernels are
-    characteristic. Never negative, and biased upward by O(1/n). As a penalty on mini-batches prefer
-    it for its stability; to compare values at different n use :func:`hsic_unbiased_from_gram`.
+    characteristic. Never negative, and biased upward by O(1/n). Prefer this statistic as a penalty
+    on mini-batches for its stability; to compare values at different n, use
+    :func:`hsic_unbiased_from_gram`.
 
     Parameters
     ----------
@@ -69,16 +70,15 @@ def hsic_biased_from_gram(k: Tensor, l: Tensor) -> Tensor:
 
 
 def hsic_unbiased_from_gram(k: Tensor, l: Tensor) -> Tensor:
-    r"""HSIC as a U-statistic, the mean of its kernel of degree four over distinct quadruples of
-    rows.
+    r"""HSIC as a U-statistic, the mean of a kernel of degree four over quadruples of distinct rows.
 
     .. math:: \frac{1}{n(n-3)} \Big[ \operatorname{tr}(\tilde K \tilde L)
         + \frac{1^\top \tilde K 1 \; 1^\top \tilde L 1}{(n-1)(n-2)}
         - \frac{2}{n-2} 1^\top \tilde K \tilde L 1 \Big],
 
-    where :math:`\tilde K, \tilde L` are the Gram matrices with their diagonals set to zero. Its
-    expectation is the population value, so under independence it is zero on average and often
-    negative.
+    where :math:`\tilde K, \tilde L` are the Gram matrices with their diagonals set to zero. The
+    expectation is the population value, so under independence the statistic is zero on average and
+    often negative.
 
     Parameters
     ----------
@@ -116,15 +116,15 @@ def hsic_weighted_from_gram(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
         w).
 
     The weights are used in both the joint distribution and the product of its marginals, so the
-    value is zero when the weighted distribution is a product. With :math:`w_i = 1/n` it is
-    :func:`hsic_biased_from_gram`. Rows of weight zero are left out.
+    value is zero when the weighted distribution is a product. With :math:`w_i = 1/n`, it is
+    :func:`hsic_biased_from_gram`. Rows with weight zero have no effect.
 
     Parameters
     ----------
     k, l
         Symmetric Gram matrices of shape (..., n, n).
     w
-        Weights of shape (..., n), not negative and summing to one; not checked.
+        Weights of shape (..., n), nonnegative and with sum one, which is not checked.
 
     Examples
     --------
@@ -140,8 +140,8 @@ def hsic_weighted_from_gram(k: Tensor, l: Tensor, w: Tensor) -> Tensor:
 
 
 def safe_sqrt(x: Tensor) -> Tensor:
-    """Square root of x; 0 with gradient 0 where x is 0 or slightly negative by rounding. NaN stays
-    NaN.
+    """Square root of x; 0 with gradient 0 where x is 0 or slightly negative due to rounding. NaN
+    stays NaN.
     """
     vanishes = x <= 0
     return torch.where(vanishes, 0, torch.where(vanishes, 1, x).sqrt())
@@ -167,8 +167,8 @@ def ratio(zs: Tensor, zz: Tensor, ss: Tensor) -> Tensor:
     r"""A correlation from three inner products, :math:`\langle z, s \rangle / \|z\| \|s\|`; 0 if
     either norm is 0.
 
-    Pure, and safe under ``vmap``. Each root is taken separately, since the product of the squares
-    may be out of range.
+    Pure, and safe under ``vmap``. The root of each square is computed separately, because the
+    product of the squares may be out of range.
 
     Examples
     --------
@@ -186,11 +186,11 @@ def pivoted_cholesky(
     r"""Incomplete Cholesky factor with diagonal pivots, :math:`K = GG^\top + R` with :math:`R
     \succeq 0`.
 
-    Each step adds the row with the largest remaining diagonal. The algorithm stops when
+    Each step adds the row with the largest remaining diagonal entry. The algorithm stops when
     :math:`\operatorname{tr} R \le` `tolerance` :math:`\cdot \operatorname{tr} K`, at `max_rank`
-    columns, or when the largest remaining diagonal is rounding error. Every eigenvalue of
-    :math:`GG^\top` is below that of :math:`K` by at most :math:`\operatorname{tr} R`. O(n r)
-    memory, O(n r²) time.
+    columns, or when the largest remaining diagonal entry is a rounding error. Every eigenvalue of
+    :math:`GG^\top` is below the corresponding eigenvalue of :math:`K` by at most
+    :math:`\operatorname{tr} R`. O(n r) memory, O(n r²) time.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-r"""Mutual information by nearest neighbors.
+r"""Mutual information, estimated from nearest neighbors.
 
 Let :math:`\varepsilon_i` be the distance of row i to its k-th neighbor in the joint space, in the
 maximum norm, and :math:`n_z(i), n_s(i)` the numbers of other rows within that distance in z and in
@@ -41,20 +41,21 @@ def mutual_information(
     random_state: _arrays.RandomState = 0,
     where: Any = None,
 ) -> float:
-    r"""Mutual information in nats by nearest neighbors, with strict marginal counts.
+    r"""Mutual information in nats, estimated from nearest neighbors, with strict marginal counts.
 
     .. math:: \hat I = \psi(k) + \psi(n) - \frac1n \sum_i \bigl[ \psi(n_z(i) + 1) + \psi(n_s(i) + 1)
         \bigr],
 
     where :math:`n_z(i)` counts the other rows at distance *less* than :math:`\varepsilon_i`. The
     population value is zero exactly when Z and S are independent. The estimate is not clipped, so
-    under independence it is negative about half the time. It is not differentiable: use it to
-    measure, and HSIC to train.
+    under independence it is negative about half the time. Since it is not differentiable, use it
+    only to measure dependence; to train, use HSIC.
 
-    With several columns the estimate is too low, since the nearest rows are far apart: if one of d
-    independent normal columns has 0.69 nats of information about s, the estimate is 0.69 for d = 1,
-    0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with 10,000. By
-    default only five of eight components are kept, which loses more (0.30 and 0.40).
+    With several columns, the estimate is too low, because even the nearest rows are far apart: if
+    one of d independent normal columns has 0.69 nats of information about s, the estimate is 0.69
+    for d = 1, 0.51 for d = 5 and 0.35 for d = 8 with 1,000 rows, and 0.70, 0.62 and 0.49 with
+    10,000. By default, only five of eight components are kept, which lowers the estimate further
+    (to 0.30 and 0.40).
 
     Parameters
     ----------
@@ -62,19 +63,19 @@ def mutual_information(
         One row per observation. Every column is scaled to unit variance, ignoring outliers, which
         changes the maximum norm but not the mutual information; constant columns are dropped. If z
         has more than five columns, the fewest principal components with 95 % of the variance of the
-        scaled columns are kept, at most five, since nearest neighbors are uninformative in many
+        scaled columns are kept, at most five, because nearest neighbors are uninformative in many
         dimensions. The mutual information of a projection is a lower bound on that of z.
     n_neighbors
         The k of the formula: smaller values have less bias, larger ones less variance.
     random_state
-        Seed of the jitter, of relative size 1e-10, that breaks ties.
+        Seed for the jitter of relative size 1e-10 that breaks ties.
     where
         Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
 
     Returns
     -------
     float
-        O(n log n) time by trees, O(n) memory.
+        The estimate, computed with trees in O(n log n) time and O(n) memory.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def mutual_information(
 
 
 def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matrix, Matrix]:
-    """Return z and s in float64."""
+    """Check z and s, and return the selected rows in float64."""
     _arrays.require_integer(n_neighbors, "n_neighbors")
     z, s = _arrays.paired_matrices((z, "z"), (s, "s"))
     what = "mutual information"
@@ -116,13 +117,13 @@ def information_rows(z: Any, s: Any, where: Any, n_neighbors: int) -> tuple[Matr
 
 
 def _standardize_columns(x: Matrix) -> Matrix:
-    """Return the columns that vary, with median zero and unit spread."""
+    """Return the columns that are not constant, with median zero and unit spread."""
     x = x[:, (x != x[:1]).any(axis=0)]
     return np.asarray((x - np.median(x, axis=0)) / column_scales(x))
 
 
 def principal_components(x: Matrix, *, least: int) -> Matrix:
-    """Project on the fewest principal components with 95 % of the variance."""
+    """Project x on the fewest principal components that have 95 % of the variance."""
     centered = x - x.mean(axis=0)
     variances, directions = np.linalg.eigh(centered.T @ centered)
     shares = np.cumsum(variances[::-1])
@@ -132,8 +133,8 @@ def principal_components(x: Matrix, *, least: int) -> Matrix:
 
 
 def ksg(z: Matrix, s: Matrix, n_neighbors: int, *, strict: bool) -> float:
-    """Return the estimate for unscaled rows; `strict` counts only rows nearer than the k-th, not
-    those at the same distance.
+    """Return the estimate without scaling the rows; with `strict`, only rows nearer than the k-th
+    neighbor are counted, not rows at the same distance.
     """
     joint = np.hstack([z, s])
     # the nearest is the row itself

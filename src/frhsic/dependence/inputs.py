@@ -28,7 +28,9 @@ def paired_rows(
 
 
 def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
-    """Return the given kernel, or for None the Gaussian at the median distance of x."""
+    """Return the given kernel or, for None, a Gaussian with the median distance of x as
+    bandwidth.
+    """
     if kernel is None:
         return gaussian_at_median(x, name=name)
     require_kernel(kernel, f"kernel_{name}")
@@ -36,7 +38,7 @@ def kernel_or_median(kernel: Kernel | None, x: Tensor, name: str) -> Kernel:
 
 
 def require_kernel(kernel: object, name: str) -> None:
-    """Raise unless the argument is a kernel or None."""
+    """Raise an error unless the argument is a kernel or None."""
     if kernel is not None and not isinstance(kernel, Kernel):
         raise TypeError(
             f"{name} is {type(kernel).__name__}; pass a kernel such as Gaussian(1.0), or None."
@@ -44,15 +46,15 @@ def require_kernel(kernel: object, name: str) -> None:
 
 
 def recenter(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x centered at zero if this leaves HSIC and MMD under the kernel unchanged: products
-    then keep more digits.
+    """Return x, centered at zero if centering does not change HSIC and MMD under the kernel;
+    products of centered rows keep more digits.
     """
     return x - x.detach().mean(dim=0) if kernel.centering_safe else x
 
 
 def working_copy(x: Tensor, kernel: Kernel) -> Tensor:
-    """Return x in float64 and detached; shifted to median zero if this leaves HSIC under the kernel
-    unchanged.
+    """Return x in float64, detached, and shifted to median zero if the shift does not change HSIC
+    under the kernel.
     """
     x = x.detach().to(torch.float64)
     return x - x.median(dim=0).values if kernel.centering_safe else x

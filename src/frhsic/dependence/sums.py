@@ -1,7 +1,7 @@
-r"""Sums over the pairs of rows of two Gram matrices, from one pass over their tiles.
+r"""Sums over the entries of two Gram matrices, from one pass over their tiles.
 
 The joint sum, the row sums, the sums of squares and the diagonals of K and L, both up to a constant
-that centering removes, are enough for HSIC and its null variance. Trace and squares of
+that centering removes, are enough for HSIC and its null variance. The trace and the squares of
 :math:`\tilde K = HKH` follow without a second pass:
 
 .. math::
@@ -26,9 +26,9 @@ from frhsic.dependence.tiles import Gram, sum_over_tiles
 
 
 class GramSums(NamedTuple):
-    """Sums over a Gram matrix: row sums (n,), diagonal (n,), and the sum of squares (0-d).
+    """Sums over a Gram matrix: the row sums (n,), the diagonal (n,), and the sum of squares (0-d).
 
-    `signed` is the product with the signs that :func:`pair_sums` was given, or None.
+    `signed` is the product of the matrix with the signs passed to :func:`pair_sums`, or None.
     """
 
     rows: Tensor
@@ -49,7 +49,7 @@ class GramSums(NamedTuple):
 
     @property
     def centered_gram(self) -> CenteredGram:
-        r"""Diagonal, trace and sum of squares of the centered matrix :math:`\tilde K = HKH`."""
+        r"""The diagonal, trace and sum of squares of the centered matrix :math:`\tilde K = HKH`."""
         n = len(self.rows)
         mean = self.rows.sum() / n
         diagonal = self.diagonal - 2 * self.rows / n + mean / n
@@ -66,7 +66,9 @@ class CenteredGram(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    r"""Sums over two Gram matrices: :math:`\sum_{ij} K_{ij} L_{ij}` and the sums of each."""
+    r"""Sums over two Gram matrices: :math:`\sum_{ij} K_{ij} L_{ij}` and the sums over each
+    matrix.
+    """
 
     joint: Tensor
     k: GramSums
@@ -94,11 +96,11 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(k: Gram, l: Gram, *, signs: Tensor | None = None) -> PairSums:
-    """Return the sums of two Gram matrices on the same rows, both minus their offsets, in one pass
-    over the pairs.
+    """Return the sums over two Gram matrices of the same rows, both minus their offsets, in one
+    pass over the pairs.
 
-    A matrix with a thin factor needs no pass. With `signs`, of shape (n, vectors), the same pass
-    multiplies by them; see :func:`frhsic.dependence.cubes.own_sums`.
+    A matrix with a thin factor needs no pass. With `signs`, of shape (n, vectors), the pass also
+    computes the products with the signs; see :func:`frhsic.dependence.cubes.own_sums`.
     """
     if k.factor is not None and l.factor is not None:
         joint = (k.factor.mT @ l.factor).square().sum()
@@ -143,8 +145,8 @@ def pair_sums(k: Gram, l: Gram, *, signs: Tensor | None = None) -> PairSums:
 
 
 def _gram_sums(gram: Gram, products: Tensor, squares: Tensor) -> GramSums:
-    """Return the sums, given the products with ones (first column) and with random signs, if
-    any.
+    """Return the sums, given the products of the matrix with ones (first column) and with random
+    signs, if any.
     """
     signed = products[:, 1:] if products.shape[1] > 1 else None
     return GramSums(products[:, 0].clone(), gram.diagonal(), squares, signed)
@@ -157,9 +159,8 @@ def _sums_of_factor(gram: Gram, factor: Tensor) -> GramSums:
 def product_rows(k: Gram, l: Gram, sums: PairSums) -> Tensor:
     r"""Return :math:`\sum_j \tilde K_{ij} \tilde L_{ij}`, of shape (n,).
 
-    With a thin factor G of one matrix this is the diagonal of :math:`\tilde K \tilde G \tilde
-    G^\top`. Otherwise it takes a second pass over the pairs, which centers both matrices tile by
-    tile.
+    With a thin factor G of one matrix, this is the diagonal of :math:`\tilde K \tilde G \tilde
+    G^\top`. Otherwise, a second pass over the pairs centers both matrices tile by tile.
     """
     thin, other = (k, l) if l.factor is None else (l, k)
     if thin.factor is not None:
@@ -190,7 +191,9 @@ def times(k: Gram, b: Tensor) -> Tensor:
 
 
 def _product_and_squares(k: Gram, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the Gram matrix minus its offset, times b, and the sum of its squares, by tiles."""
+    """Return the Gram matrix minus its offset, times b, and the sum of its squared entries,
+    computed by tiles.
+    """
 
     def add(rows: slice, columns: slice, product: Tensor, squares: Tensor) -> None:
         tile = k.tile(rows, columns)
@@ -204,7 +207,7 @@ def _product_and_squares(k: Gram, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: slice) -> int:
     """Add the contributions of a tile and its mirror image to a product with b; return how many
-    times the tile counts.
+    times the tile occurs in the matrix.
     """
     product[rows] += tile @ b[columns]
     if rows == columns:
@@ -214,5 +217,5 @@ def add_product(product: Tensor, tile: Tensor, b: Tensor, rows: slice, columns: 
 
 
 def inner_product(a: Tensor, b: Tensor) -> Tensor:
-    """Sum of the products of all entries, without the matrix of products."""
+    """Return the sum of the products of all entries, without storing the matrix of products."""
     return torch.dot(a.reshape(-1), b.reshape(-1))

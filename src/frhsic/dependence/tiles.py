@@ -1,8 +1,8 @@
-r"""Gram matrices of which only tiles are computed, and sums over their tiles.
+r"""Gram matrices that are computed tile by tile, and sums over the tiles.
 
-Sums over all pairs of rows take each tile of a symmetric matrix once, in O(n) memory. All
-arithmetic is in float64: the terms of HSIC nearly cancel, and float32 sums of a million of them
-would keep fewer than five digits.
+Sums over all pairs of rows use each tile of a symmetric matrix once, in O(n) memory. All arithmetic
+is in float64, because the terms of HSIC nearly cancel, and float32 sums of a million terms would
+keep fewer than five digits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CLOSE = 1e-4
 
 @dataclass(frozen=True)
 class Gram:
-    r"""A Gram matrix of which only tiles are computed.
+    r"""A Gram matrix that is computed tile by tile.
 
     Attributes
     ----------
@@ -49,14 +49,15 @@ class Gram:
     kernel
         The kernel.
     shifted
-        Whether k − 1 is summed in place of k; centering removes the constant. This keeps digits if
-        the kernel is nearly constant, and otherwise only takes longer (``expm1``, not ``exp``).
+        Whether k − 1 is summed in place of k; centering removes the constant. Subtracting 1 keeps
+        digits if the kernel is nearly constant, and otherwise only takes longer (``expm1`` instead
+        of ``exp``).
     factor
         A matrix G of at most :data:`THIN` columns with :math:`K = GG^\top` up to rounding, or None.
-        It exists in one dimension, for linear kernels and for few distinct values; sums then take
-        O(n) time.
+        There is such a factor in one dimension, for linear kernels and for few distinct values;
+        sums then take O(n) time.
     single
-        Whether the rows were given in float32, so that a GPU may sum entries of that precision.
+        Whether the rows were given in float32, so that a GPU may sum float32 entries.
     """
 
     x: Tensor
@@ -67,7 +68,7 @@ class Gram:
 
     @classmethod
     def from_rows(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
-        """Return the Gram matrix of the rows of x, which are in float64 and detached."""
+        """Prepare the Gram matrix of the rows of x, which are in float64 and detached."""
         gram = cls.without_factor(x, kernel, single=single)
         if gram.shifted or len(x) <= FEWEST_FOR_FACTOR:
             return gram
@@ -75,7 +76,7 @@ class Gram:
 
     @classmethod
     def without_factor(cls, x: Tensor, kernel: Kernel, *, single: bool = False) -> Gram:
-        """Return the Gram matrix without a factor."""
+        """Prepare the Gram matrix without looking for a factor."""
         return cls(x, kernel, is_nearly_constant(x, kernel), None, single)
 
     @property
@@ -90,7 +91,7 @@ class Gram:
 
     @cached_property
     def exponents(self) -> tuple[Tensor, Tensor] | None:
-        """The two factors of the exponents of a Gaussian of several columns (:func:`exponents_of`),
+        """The two factors of the exponents of a Gaussian on several columns (:func:`exponents_of`),
         or None.
         """
         if not isinstance(self.kernel, Gaussian) or self.x.shape[1] == 1:
@@ -120,9 +121,9 @@ class Gram:
 def half_distances(x: Tensor, y: Tensor) -> Tensor:
     """Return the half-distance kernel of rows in float64, without a gradient.
 
-    With several columns, one matrix product gives the squared distances, twelve times as fast as
-    subtraction. If most of the squared lengths cancel, which costs digits, rows are subtracted
-    directly.
+    With several columns, the squared distances are computed with one matrix product, which is
+    twelve times as fast as subtraction. If most of the squared lengths cancel, which loses digits,
+    rows are subtracted directly.
     """
     x_squares = x.square().sum(1)[:, None]
     y_squares = y.square().sum(1)
@@ -143,8 +144,8 @@ def exponents_of(x: Tensor, scale: float | Tensor) -> tuple[Tensor, Tensor] | No
     r"""Return A and B with :math:`(AB^\top)_{ij} = -\|x_i - x_j\|^2 / 2\sigma^2` for the scale
     :math:`\sigma`.
 
-    They are shared by all tiles. None if the exponent between some row and the mean exceeds
-    :data:`LARGEST_EXPONENT`: a product would then lose too many digits.
+    All tiles share A and B. Return None if the exponent between some row and the mean exceeds
+    :data:`LARGEST_EXPONENT`, because a product would then lose too many digits.
     """
     scaled = (x - x.mean(dim=0)) / scale
     halves = scaled.square().sum(1, keepdim=True) / 2
@@ -165,21 +166,21 @@ def _thin_factor(x: Tensor, kernel: Kernel) -> Tensor | None:
 
 
 def is_nearly_constant(x: Tensor, kernel: Kernel) -> bool:
-    """Return whether to sum the kernel minus its offset, by ``expm1``, on the rows x.
+    """Return whether to sum the kernel minus its offset, computed with ``expm1``, for the rows x.
 
-    ``expm1`` costs more than ``exp``. It keeps more digits only if the values differ by less than a
-    thousandth of the offset.
+    ``expm1`` takes longer than ``exp`` and keeps more digits only if the values differ by less than
+    a thousandth of the offset.
     """
     some = x[:: max(1, len(x) // 128)]
     return kernel.offset > 0 and bool(kernel.shifted(some, some).std() < 1e-3 * kernel.offset)
 
 
 def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal as (rows, columns), each for `threads` threads to
-    work on together.
+    """Yield the tiles on and above the diagonal as (rows, columns); `threads` threads work on each
+    tile together.
 
-    Threads that share a tile wait for each other at every step, so each gets twice as many entries
-    as a single thread would.
+    Threads that share a tile wait for each other at every step, so each thread gets twice as many
+    entries as a single thread would.
     """
     size = CPU_TILE if threads == 1 else int(CPU_TILE * (2 * threads) ** 0.5)
     size = CUDA_TILE if device.type == "cuda" else size
@@ -191,11 +192,11 @@ def tiles(n: int, device: torch.device, threads: int = 1) -> Iterator[tuple[slic
 def sum_over_tiles(
     n: int, device: torch.device, start: Callable[[], tuple[Tensor, ...]], add: Callable[..., None]
 ) -> tuple[Tensor, ...]:
-    """Return the totals that `add(rows, columns, *totals)` adds to in place, over all tiles on and
-    above the diagonal.
+    """Return the totals after calling `add(rows, columns, *totals)`, which adds to them in place,
+    for all tiles on and above the diagonal.
 
-    On a CPU each thread takes a fixed share of the tiles and has its own totals, which are added up
-    at the end, so threads wait for each other once instead of at every step.
+    On a CPU, each thread computes separate totals over a fixed share of the tiles, which are added
+    up at the end. So threads wait for each other once instead of at every step.
     """
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     pairs = list(tiles(n, device))

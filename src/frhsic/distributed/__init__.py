@@ -1,5 +1,5 @@
-"""Many rows on a Dask cluster or in parts: audits, scoring and HSIC of data larger than memory, and
-training on rows that fit into the combined memory of the workers.
+"""Large data on a Dask cluster or in parts: audits, scoring and HSIC for data larger than memory,
+and training on rows that fit into the combined memory of the workers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The regressions of a fit on a Dask cluster: sums of the additive part over all rows, and trees
-trained on as many rows as fit on one worker.
+"""The regressions of a fit on a Dask cluster: an additive part computed from sums over all rows,
+and trees trained on as many rows as fit on one worker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BlockSteps:
     categorical: Sequence[int]
 
     def sums(self, block: LabelledRows, target: FitTarget, step: RowStep) -> Any:
-        """Return the result of a step on the rows without missing values of the target."""
+        """Return the result of a step on the rows whose target is not missing."""
         response = self._response(block, target)
         rows = np.flatnonzero(response.rows)
         incidence = self.basis.bins.incidence(block.codes[rows])
@@ -58,7 +58,7 @@ class BlockSteps:
         settings: dict[str, Any],
         rounds: int,
     ) -> str:
-        """Return, as a string, a booster trained on the rows outside a fold."""
+        """Return the text of a booster trained on the rows outside a fold."""
         response = self._response(block, target)
         rows = np.flatnonzero(response.rows & (block.fold != fold))
         data = lightgbm.Dataset(
@@ -97,7 +97,7 @@ class ClusterRows(EngineRows):
         mean_weight: float,
         watch: Callable[[float], None],
     ) -> ClusterRows:
-        """Learn bins and basis functions from the sample."""
+        """Learn the bins and basis functions from the sample."""
         categorical = model.schema_.categorical
         scale = 1 / mean_weight
         table = learn_table(sample.codes, categorical, sample.fold, sample.mass * scale, 1)
@@ -115,8 +115,8 @@ class ClusterRows(EngineRows):
         return self.blocks.sum(partial(self.steps.sums, target=target, step=step))
 
     def boostings(self, columns: Sequence[TargetColumn]) -> Iterator[Boosting]:
-        """Train all trees of all columns and folds at once, up to the largest allowed number; their
-        loss is evaluated afterwards.
+        """Train the largest allowed number of trees for all columns and folds at once; the losses
+        are evaluated afterwards.
         """
         dask = dask_module()
         rounds = most_looks(self.total) * STRIDE
@@ -139,7 +139,7 @@ class ClusterRows(EngineRows):
             yield Boosting(boosters, self._margins(boosters, column.outputs))
 
     def _margins(self, boosters: Sequence[lightgbm.Booster], outputs: int) -> Iterator[np.ndarray]:
-        """Yield the sample's margins after every few trees of the trained boosters."""
+        """Yield the margins of the trained boosters on the sample after every few trees."""
         fold = self.design.fold
         margins = np.zeros((len(fold), outputs))
         for start in count(0, STRIDE):

@@ -1,4 +1,4 @@
-"""HSIC of data in parts, from random features whose sums are added over the parts."""
+"""HSIC of data in parts, computed from sums of random features, which are added over the parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from frhsic.kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class FeaturePlan:
-    """Random features of HSIC with one attribute, and the scales of Z under its kernel."""
+    """Random features for HSIC with one attribute, and the scales of the columns of Z."""
 
     maps: FeatureMaps
     scales: np.ndarray
@@ -34,8 +34,8 @@ class FeaturePlan:
         return feature_moments(self.maps, torch.from_numpy(z / self.scales), torch.from_numpy(s))
 
     def number(self, sampled: Number, moments: FeatureMoments, confidence: float) -> Number:
-        """Return HSIC and its test, based on features of all rows, to replace the sample's
-        number.
+        """Return HSIC and its test based on the features of all rows, in place of the number from
+        the sample.
         """
         test = feature_test(self.maps, moments)
         estimate = self.maps.estimate(moments.cross)
@@ -65,8 +65,8 @@ class FeaturePlan:
 
 
 def feature_plan(z: np.ndarray, s: np.ndarray, features: int, seed: int) -> FeaturePlan | None:
-    """Return the random features for HSIC, with the kernels of the sample's audit, or None if it
-    has no HSIC.
+    """Return the random features for HSIC, with the kernels used in the audit of the sample; None
+    if this audit has no HSIC.
     """
     try:
         kernels = audit_kernels(torch.from_numpy(unit_columns(z)), torch.from_numpy(s))[:2]
@@ -86,14 +86,14 @@ def hsic_of_parts(
 ) -> FeatureEstimate:
     r"""HSIC of data in parts, from sums of random features over the parts.
 
-    Up to rounding, it equals :func:`frhsic.dependence.hsic_features` on all rows together, for the
-    same kernels and random state. Use it for data that do not fit into memory. Pass kernels with
-    fixed bandwidths, since a median distance is not a sum over parts.
+    Up to rounding, the estimate equals that of :func:`frhsic.dependence.hsic_features` on all rows
+    together, for the same kernels and random state. Use this function for data that do not fit into
+    memory. Pass kernels with fixed bandwidths, because a median distance is not a sum over parts.
 
     Parameters
     ----------
     parts
-        Pairs (z, s) of arrays with one row per observation. Each is read once.
+        Pairs (z, s) of arrays with one row per observation. Each pair is read once.
     kernel_z, kernel_s
         Kernels with fixed bandwidths.
     features, random_state

@@ -52,42 +52,42 @@ def fit(
 ) -> FittedModel:
     r"""Fit a ParityClassifier or a ParityRegressor to the rows of a Dask data frame.
 
-    The model is fitted as by ``estimator.fit`` on one machine, and saved, loaded and served like
-    any other. All rows are used for the additive part of the models, from sums of Gram matrices,
-    and to measure every trade-off and its gap. Trees are trained in parallel, each on one worker,
-    on a random sample of at most 10 million cells, such as half a million rows of 20 columns. A
-    smaller sample, the only rows sent to the client, determines types and bins of columns,
-    functions of the attributes, the number of boosting rounds, and the coefficients of the
-    trade-offs.
+    The model is fitted in the same way as with ``estimator.fit`` on one machine, and is saved,
+    loaded and served like any other model. All rows are used to fit the additive part of the
+    models, by adding up Gram matrices, and to measure every trade-off and its gap. Trees are
+    trained in parallel, each on one worker, on a random sample of at most 10 million cells, such as
+    half a million rows of 20 columns. A smaller sample determines the types and bins of columns,
+    the functions of the attributes, the number of boosting rounds, and the coefficients of the
+    trade-offs. Only the rows in this sample are sent to the client.
 
     Parameters
     ----------
     estimator : ParityClassifier or ParityRegressor
-        Provides the parameters and is not changed. It must use the library's own models
-        (``estimator=None``) and a number of folds.
+        Estimator with the parameters of the fit. It is not changed. It must use the library's own
+        models (``estimator=None``) and a number of folds.
     frame : dask.dataframe.DataFrame
-        Columns with none of the roles below are features.
+        Rows to fit to. Columns that no other argument names are features.
     target : str
         Column of y, without missing values.
     sensitive_features : str or list of str
-        Columns of the attributes, as numbers. Rows with missing values are used only for the model
-        of y.
+        Columns of the attributes, as numbers. Rows with missing attributes are used only for the
+        model of y.
     control_features : str or list of str, optional
-        Feature columns: people are compared only with people who have the same values. The sample
-        determines the strata.
+        Feature columns; people are compared only with people who have the same values in these
+        columns. The sample determines the strata.
     groups : str, optional
-        Column that identifies rows that belong together. They stay in the same fold, and trade-offs
-        are measured on the sample, which contains whole groups, because sums over groups would take
-        too much memory.
+        Column that identifies rows that belong together. The rows of a group stay in the same fold.
+        Trade-offs are measured on the sample, which contains whole groups, because sums over groups
+        would take too much memory.
     sample_weight : str, optional
         Column of weights of the rows.
     key : str, optional
-        Column that identifies rows, such as an ID. Its hash determines folds and sample. Without it
-        and without `groups`, the row's number in the frame is hashed, so the folds depend on the
-        order of the rows.
+        Column that identifies rows, such as an ID. Its hash determines the folds and the sample.
+        Without `key` and `groups`, the number of the row in the frame is hashed, so the folds
+        depend on the order of the rows.
     client : distributed.Client, optional
-        Client of the cluster; by default the client of :func:`frhsic.distributed.cluster`, or the
-        last client.
+        Client of the cluster; by default, the client of :func:`frhsic.distributed.cluster`, or the
+        client that was created last.
     sample_rows : int
         Maximum number of rows in the sample.
 
@@ -99,10 +99,10 @@ def fit(
     Notes
     -----
     The rows, converted to numbers, must fit into the combined memory of the workers. Bin edges come
-    from the sample: the share q of all rows below an edge has a standard error of
-    :math:`\sqrt{q(1 - q) / m}` with m rows in the sample, at most 0.2 % by default; the same
-    holds for the deciles of ranks. AUC is computed from scores grouped into 1,024 ranges. Up to
-    rounding, the model does not depend on workers and partitions, even if a worker is lost.
+    from the sample: the share q of all rows below an edge has a standard error of :math:`\sqrt{q(1
+    - q) / m}` with m rows in the sample, at most 0.2 % by default, and so do the deciles of ranks.
+    AUC is computed from scores grouped into 1,024 ranges. Up to rounding, the model does not depend
+    on the number of workers and partitions, even if a worker is lost.
 
     Examples
     --------
@@ -143,7 +143,8 @@ def fit(
     )
     if taken := [name for name in controls if name in roles]:
         raise ValueError(
-            f"{taken[0]!r} is named in control_features and in another argument; name it once."
+            f"{taken[0]!r} is named in control_features and in another argument; name it in"
+            " only one argument."
         )
     if not columns.features:
         raise ValueError(
@@ -161,7 +162,7 @@ def _names(columns: str | Sequence[str] | None) -> list[str]:
 
 
 def _require_supported(estimator: Any, names: Sequence[str]) -> None:
-    """Raise if an estimator cannot be fitted on a cluster."""
+    """Raise an error if an estimator cannot be fitted on a cluster."""
     if not isinstance(estimator, ParityEstimator):
         raise TypeError(
             f"estimator is {type(estimator).__name__}; pass a ParityClassifier or a"
@@ -175,10 +176,11 @@ def _require_supported(estimator: Any, names: Sequence[str]) -> None:
         )
     if not isinstance(estimator.cv, Integral):
         raise ValueError(
-            "cv must be a number of folds here; pass groups= for rows that belong together."
+            "a fit on a cluster requires cv to be a number of folds; pass groups= for rows"
+            " that belong together."
         )
     if not (estimator.random_state is None or isinstance(estimator.random_state, Integral)):
-        raise ValueError("random_state must be a whole number here, or None.")
+        raise ValueError("a fit on a cluster requires random_state to be a whole number or None.")
     if not names:
         raise ValueError("sensitive_features is empty; name at least one column.")
 
@@ -210,7 +212,9 @@ def _fit(
         partial(columns.sketch, most=sample_rows, total=parts.rows)
     )
     if sketch is None:
-        raise ValueError("frame has no rows with a positive weight.")
+        raise ValueError(
+            "frame has no rows with a positive weight; pass at least some positive weights."
+        )
     progress(6)
     plan, sample = _learn(model, sketch, columns)
     blocks = parts.map(plan.block).persist()
@@ -246,8 +250,8 @@ def _fit(
 
 
 def _learn(model: Any, sketch: FitSketch, columns: FitColumns) -> tuple[BlockPlan, LabelledRows]:
-    """Learn the columns from the sample, with the levels of all rows; return the plan that converts
-    partitions to rows of a fit, and the rows of the sample.
+    """Learn the types of columns from the sample, with the levels that occur in all rows. Return
+    the plan that converts partitions to rows of a fit, and the rows of the sample.
     """
     sketch.check(columns.target)
     table, weights = columns.usable(sketch.sample.table)

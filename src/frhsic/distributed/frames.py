@@ -1,4 +1,4 @@
-"""Dask: a cluster, and tables in several files as data frames."""
+"""Dask clusters, and data frames of tables in several files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXT = (".csv", ".tsv")
 
 
 def dask_module() -> Any:
-    """Return the module dask, or raise with installation instructions."""
+    """Return the module dask, or raise an error with installation instructions."""
     try:
         import dask
         import dask.dataframe
@@ -43,14 +43,14 @@ def dask_module() -> Any:
 def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
     """Connect to a Dask cluster for the duration of a ``with`` block, and yield the client.
 
-    Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and everything
-    else that uses Dask or joblib run on the cluster.
+    Within the block, :func:`frhsic.distributed.audit`, :func:`frhsic.select_weight` and all other
+    code that uses Dask or joblib run on the cluster.
 
     Parameters
     ----------
     address
         Address of a scheduler, such as ``"tcp://10.0.0.1:8786"``; or ``"local"`` for one process
-        per core of this machine, ``"local:4"`` for four.
+        per core of this machine, or ``"local:4"`` for four processes.
     timeout
         Seconds to wait for the scheduler.
 
@@ -93,20 +93,20 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
 
 
 def table_files(pattern: str) -> list[str]:
-    """Return the files of a path, of a folder, or of a pattern such as ``"scores-*.parquet"``,
-    sorted by name.
+    """Return the files, sorted by name, that a path, a folder, or a pattern such as
+    ``"scores-*.parquet"`` refers to.
 
     Examples
     --------
     >>> table_files("no-such-*.parquet")
     Traceback (most recent call last):
-    FileNotFoundError: no file matches 'no-such-*.parquet'.
+    FileNotFoundError: no file matches 'no-such-*.parquet'; check the path.
     """
     if Path(pattern).is_dir():
         pattern = str(Path(glob.escape(pattern)) / "*.parquet")
     paths = sorted(glob.glob(pattern))
     if not paths:
-        raise FileNotFoundError(f"no file matches {pattern!r}.")
+        raise FileNotFoundError(f"no file matches {pattern!r}; check the path.")
     endings = {Path(path).suffix.lower() for path in paths}
     if not (endings <= set(PARQUET) or endings <= set(TEXT)):
         raise ValueError(
@@ -126,7 +126,9 @@ def file_columns(path: str) -> list[str]:
 
 
 def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
-    """Return columns of files as a Dask data frame; raise if a file does not have one of them."""
+    """Return columns of files as a Dask data frame; raise an error if a file lacks one of the
+    columns.
+    """
     dask = dask_module()
     for path in paths:
         names = file_columns(path)
@@ -148,7 +150,7 @@ def read_files(paths: Sequence[str], columns: Sequence[str]) -> Any:
 
 
 def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
-    """Raise unless `frame` is a Dask data frame with these columns."""
+    """Raise an error unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
         raise TypeError(
             f"frame is {type(frame).__name__}; pass a Dask data frame, such as from"
@@ -162,7 +164,7 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
 
 
 def split_frame(frame: Any, share: float, groups: str | None, seed: int) -> tuple[Any, Any]:
-    """Split a Dask data frame at random; rows of one group stay together."""
+    """Split a Dask data frame at random; the rows of a group stay together."""
     if groups is None:
         first, second = frame.random_split([share, 1 - share], random_state=seed)
         return first, second
@@ -181,7 +183,7 @@ def hash_numbers(numbers: Keys, seed: int) -> Keys:
 
     Examples
     --------
-    The first numbers of that generator with the seeds 0 and 1.
+    The first numbers of SplitMix64 with the seeds 0 and 1.
 
     >>> hash_numbers(np.arange(2, dtype=np.uint64), 0).tolist()
     [16294208416658607535, 10451216379200822465]
@@ -203,5 +205,5 @@ def column_hashes(column: pd.Series[Any]) -> Keys:
 
 
 def sampled_keys(keys: Keys, share: float) -> NDArray[np.bool_]:
-    """Return which keys belong to a random share of all keys."""
+    """Return which of the keys belong to a random share of all keys."""
     return np.asarray(keys / 2.0**64 <= share)

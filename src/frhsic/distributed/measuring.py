@@ -1,4 +1,4 @@
-"""Measure every trade-off of a fit on all rows, by sums over blocks."""
+"""Measure every trade-off of a fit on all rows, using sums over blocks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class FrontierSums(NamedTuple):
     losses
         Moments of the loss of each trade-off, (G, 5).
     right
-        For each class, sums of w over all rows and over the rows predicted correctly, (G, 2, C).
+        For each trade-off and class, the sums of w over all rows and over the correctly predicted
+        rows, (G, 2, C).
     ranges
         Weight of the rows in each range of the score, for each of two classes, (G, 2, ranges).
     gaps
@@ -59,8 +60,8 @@ class FrontierSums(NamedTuple):
 
 
 class SampledScores(NamedTuple):
-    """Statistics of the scores of one trade-off in the sample: edges of ranges of the score, and
-    the mean and extremes of each column whose gap is measured.
+    """Statistics of the scores at one trade-off in the sample: the edges of the score's ranges, and
+    the mean and the extremes of each column whose gap is measured.
     """
 
     ranges: np.ndarray
@@ -70,7 +71,7 @@ class SampledScores(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class ConstraintCells:
     """Cells along the attribute of a constraint and, if ranks are limited, the deciles of the score
-    and edges of ranges between them for each trade-off.
+    and the edges of the ranges between them for each trade-off.
     """
 
     constraint: Constraint
@@ -82,8 +83,8 @@ class ConstraintCells:
     def of(
         cls, constraint: Constraint, sample: LabelledRows, scores: Sequence[np.ndarray], total: int
     ) -> ConstraintCells:
-        """Learn the cells from a sample and, if ranks are limited, from its scores; `total` is the
-        number of all rows.
+        """Learn the cells from a sample and, if ranks are limited, the deciles from the sample's
+        scores; `total` is the number of all rows.
         """
         kept = np.flatnonzero(constraint.rows(sample.s, sample.y))
         mass = sample.mass[kept]
@@ -103,7 +104,7 @@ class ConstraintCells:
         return cls(constraint, cells, deciles, edges)
 
     def gaps(self, sums: Sequence[Any]) -> list[ColumnGap | RankGap]:
-        """Return the gaps of each trade-off, from the sums of its columns."""
+        """Return the gaps at each trade-off, given the sums over its columns."""
         cells = self.sampled.cells
         if self.edges:
             pairs = zip(sums, self.deciles)
@@ -119,7 +120,7 @@ class ConstraintCells:
 
 
 def with_unit_weights(sums: ScoreSums) -> ScoreSums:
-    """Return the sums for weights with mean 1, with their effective number of rows."""
+    """Rescale sums to weights with mean 1, and set the effective number of rows."""
     scale = sums.rows.sum() / sums.powers[0, 0].sum()
     powers = sums.powers * scale ** np.arange(1, 5)[:, None, None]
     return replace(sums, powers=powers, effective=summed_effective_rows(powers, None))
@@ -127,7 +128,7 @@ def with_unit_weights(sums: ScoreSums) -> ScoreSums:
 
 def weighted_quantiles(values: np.ndarray, weights: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """Return weighted quantiles: for each rank, the smallest value that at least this share of the
-    rows does not exceed.
+    rows do not exceed.
     """
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weights[order])
@@ -159,8 +160,8 @@ class FrontierPass:
         total: int,
         mean_weight: float,
     ) -> FrontierPass:
-        """Learn ranges and cells from a sample with out-of-fold η and m; `total` is the number of
-        all rows.
+        """Learn the ranges and cells from a sample with out-of-fold η and m; `total` is the number
+        of all rows.
         """
         draft = cls(model, engines, (), [], 1 / mean_weight)
         served = draft.served(sample)
@@ -180,16 +181,16 @@ class FrontierPass:
         return replace(draft, constraints=tuple(cells), trade_offs=trade_offs)
 
     def served(self, rows: LabelledRows) -> np.ndarray:
-        """Return a mask of the rows to measure: if one fold's predictor is used for all rows, the
-        rows that it was not trained on.
+        """Return a mask of the rows to measure: if the predictor of one fold is used for all rows,
+        these are the rows that it was not trained on.
         """
         if self.model.solution_.family.averages or self.model.folds_ is not None:
             return np.arange(len(rows.y))
         return np.flatnonzero(rows.fold == 0)
 
     def predicted(self, rows: LabelledRows) -> tuple[np.ndarray, np.ndarray]:
-        """Return η, (n,) or (n, C), and m, (n, K), for rows, from models fitted without their
-        folds.
+        """Return η, (n,) or (n, C), and m, (n, K), for rows, predicted by models fitted without the
+        row's fold.
         """
         model = self.model
         predicted = np.empty((len(rows.y), len(self.engines[0].shares)))
@@ -211,7 +212,7 @@ class FrontierPass:
         return np.asarray(solution.out_of_fold(place, rows.fold, eta, means, rows.strata))
 
     def columns(self, scores: np.ndarray) -> np.ndarray:
-        """Return the columns that a gap is measured on, (n, columns): scores or decisions."""
+        """Return the columns whose gap is measured, (n, columns): scores or decisions."""
         solution = self.model.solution_
         if solution.family.decides:
             scores = (scores > solution.units.threshold).astype(np.float64)
@@ -270,8 +271,8 @@ class FrontierPass:
         kept: np.ndarray,
         columns: np.ndarray,
     ) -> tuple[Any, ...]:
-        """Return the sums of each column at a trade-off, over the rows that a constraint
-        includes.
+        """Return the sums of each column at a trade-off over the rows that a constraint applies
+        to.
         """
         s = rows.s[kept, one.constraint.attribute]
         weights = None if rows.weights is None else rows.weights[kept] * self.scale
@@ -326,8 +327,8 @@ class FrontierPass:
 
 
 def auc_of_ranges(weights: np.ndarray) -> float:
-    """Return the AUC from the weight of the rows of each class in each range of scores, (2,
-    ranges); rows in the same range count as ties.
+    """Return the AUC, given the weight of each class's rows in each range of scores, (2, ranges).
+    Rows in the same range count as ties.
     """
     negative, positive = weights
     below = np.cumsum(negative) - negative / 2

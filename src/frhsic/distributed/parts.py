@@ -1,4 +1,4 @@
-"""Partitions of a Dask data frame: rows with keys, sums over them on the workers, and samples."""
+"""Partitions of a Dask data frame: rows with keys, sums over rows on the workers, and samples."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ CANDIDATES = 16
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Delayed tables, or other blocks of rows, keyed by the numbers of their partitions."""
+    """Delayed tables, or other blocks of rows, keyed by the number of the partition."""
 
     blocks: dict[int, Any]
     rows: int
 
     @classmethod
     def of(cls, frame: Any, columns: list[str], key: str | None = None, seed: int = 0) -> Parts:
-        """Return the non-empty partitions as tables with a column of keys: hashes of a column, or
-        of each row's number in the frame.
+        """Return the non-empty partitions as tables with a column of keys, which are hashes of a
+        column or of each row's number in the frame.
 
         Dask merges Parquet files depending on which columns are read, so other columns may have
         different partitions.
@@ -65,7 +65,7 @@ class Parts:
         return replace(self, blocks=dict(zip(self.blocks, blocks)))
 
     def sum(self, step: Callable[[Any], Any]) -> Any:
-        """Return the sum of a function's results over blocks, by :func:`add_results`."""
+        """Return the sum of a function's results over blocks, computed with :func:`add_results`."""
         dask = dask_module()
         level = list(self.map(step).blocks.values())
         while (
@@ -79,7 +79,7 @@ class Parts:
 
 
 def _partition_lengths(parts: Sequence[Any]) -> Sequence[int]:
-    """Return the number of rows of each partition; raise if columns are missing in one."""
+    """Return the number of rows in each partition; raise an error if a partition lacks columns."""
     dask = dask_module()
     counts = [dask.delayed(len)(part) for part in parts]
     try:
@@ -95,7 +95,7 @@ def _partition_lengths(parts: Sequence[Any]) -> Sequence[int]:
 
 
 def _apply(step: Callable[[Any], Any], block: Any, number: int) -> Any:
-    """Return the result of a block; errors name its partition."""
+    """Return the result for a block; errors name the partition of the block."""
     try:
         return step(block)
     except (ValueError, TypeError) as error:
@@ -128,15 +128,15 @@ def add_results(first: Any, second: Any) -> Any:
 def keyed_table(
     part: pd.DataFrame, number: int, first_row: int, key: str | None, seed: int
 ) -> pd.DataFrame:
-    """Return a partition with a column of keys; `first_row` is the number of its first row in the
-    frame.
+    """Return a partition with a column of keys; `first_row` is the number, in the frame, of the
+    partition's first row.
     """
     if key is None:
         numbers = np.arange(first_row, first_row + len(part), dtype=np.uint64)
     elif part[key].isna().any():
         raise ValueError(
             f"partition {number}: column {key!r} has missing values, so these rows can't be"
-            " assigned to folds; fill it in, or drop them"
+            " assigned to folds; fill in the missing values, or drop these rows"
         )
     else:
         numbers = column_hashes(part[key])
@@ -154,14 +154,14 @@ class Sample:
 
     @classmethod
     def of(cls, table: pd.DataFrame, most: int, rows: int) -> Sample:
-        """Return the part of a sample that comes from one partition, given the number of rows of
+        """Return the part of a sample that comes from one partition, given the number of rows in
         the frame.
         """
         candidates = sampled_keys(table[KEY_COLUMN].to_numpy(), CANDIDATES * most / rows)
         return cls(table[candidates], most).cut()
 
     def cut(self) -> Sample:
-        """Return the sample without surplus rows."""
+        """Drop the surplus rows with the largest keys."""
         table = self.table.sort_values(KEY_COLUMN, kind="stable", ignore_index=True)
         return Sample(table.iloc[: self.most], self.most)
 
@@ -171,8 +171,8 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class SampledCells:
-    """Cells along an attribute, from a sample of the rows, and the indices of the strata that occur
-    in the sample; rows of other strata are counted in the last one.
+    """Cells along an attribute, learned from a sample of the rows, and the indices of the strata
+    that occur in the sample. Rows in other strata are counted in the last stratum.
     """
 
     cells: Cells
@@ -187,7 +187,7 @@ class SampledCells:
         strata: np.ndarray | None = None,
         n_strata: int = 1,
     ) -> SampledCells:
-        """Return the cells from a sample, given the total number of rows."""
+        """Learn the cells from a sample, given the total number of rows."""
         if strata is None:
             return cls(_cells(s, rows, weights, 1))
         present, own = np.unique(strata, return_inverse=True)
@@ -202,7 +202,7 @@ class SampledCells:
         return cls(_cells(s, rows, weights, 1).with_strata(parts), places)
 
     def own_strata(self, codes: np.ndarray | None) -> np.ndarray | None:
-        """Return the indices of the strata of rows."""
+        """Return each row's stratum as an index into the strata that occur in the sample."""
         return None if codes is None or self.places is None else self.places[codes]
 
     def sums(

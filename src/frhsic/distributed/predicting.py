@@ -1,4 +1,4 @@
-"""The function :func:`predict`: scores of a Dask data frame, partition by partition."""
+"""The function :func:`predict`, which scores a Dask data frame partition by partition."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def predict(model: Any, frame: Any) -> Any:
     model
         A fitted estimator of this library.
     frame : dask.dataframe.DataFrame
-        Frame with the columns that the model was fitted on; others are ignored. A model that uses
-        the sensitive attributes also needs their columns.
+        Frame with the columns that the model was fitted on; other columns are ignored. A model that
+        uses the sensitive attributes also needs their columns.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        Frame with the index and the partitions of `frame`. Two classes: `score`, the probability of
-        the second, and `predicted`, the label. More classes: `score_CLASS` for each, and
-        `predicted`. Numbers: `predicted`. An encoder: its coordinates.
+        Frame with the index and the partitions of `frame`. For two classes, its columns are
+        `score`, the probability of the second class, and `predicted`, the label; for more classes,
+        `score_CLASS` for each class, and `predicted`; for a regressor, `predicted`; for an encoder,
+        the coordinates.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Rows of a fit in the partitions of a Dask data frame: a sketch of all of them with a random
-sample, and the checked rows of one partition as numbers.
+"""Rows of a fit in the partitions of a Dask data frame: a sketch of all rows with a random sample,
+and the checked rows of one partition as numbers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MIXED_KINDS = {"number", "boolean"}
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is known about a column; ``+`` merges parts.
+    """Facts about a column; ``+`` merges the facts about parts of the column.
 
     Attributes
     ----------
     missing
         Number of missing values.
     kinds
-        The kinds of its values, each with an example.
+        The kinds of values, each with an example.
     levels
         The distinct values; None if there are many, or if they are not counted.
     """
@@ -75,7 +75,7 @@ class FitSketch(NamedTuple):
     sample: Sample
 
     def check(self, target: str) -> None:
-        """Raise if a model cannot be fitted to these rows."""
+        """Raise an error if a model cannot be fitted to these rows."""
         missing = self.columns[target].missing
         if missing:
             raise ValueError(
@@ -87,12 +87,12 @@ class FitSketch(NamedTuple):
                 shown = [f"{kind} values such as {one!r}" for kind, one in column.kinds.items()]
                 raise TypeError(
                     f"column {name!r} has no common type: its partitions contain"
-                    f" {' and '.join(sorted(shown))}. Convert it to one, such as"
+                    f" {' and '.join(sorted(shown))}. Convert it to a single type, such as with"
                     f" frame.astype({{{name!r}: str}})."
                 )
 
     def known_schema(self, schema: Schema) -> Schema:
-        """Return the schema learned on the sample, with the levels of all rows."""
+        """Return the schema learned from the sample, with the levels that occur in all rows."""
         columns = []
         for column in schema.columns:
             levels = self.columns[column.name].levels
@@ -116,7 +116,7 @@ class FitColumns:
     classifies: bool
 
     def names(self, key: str | None) -> list[str]:
-        """Return the names of all columns, including the one that identifies rows."""
+        """Return the names of all columns, including the column that identifies rows."""
         named = (*self.features, self.target, *self.sensitive, self.groups, self.weights, key)
         return list(dict.fromkeys(name for name in named if name is not None))
 
@@ -131,8 +131,8 @@ class FitColumns:
         return table[kept].reset_index(drop=True), weights[kept]
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> FitSketch | None:
-        """Return the sketch of one partition, given the maximum size of the sample and the total
-        number of rows.
+        """Sketch one partition, given the maximum size of the sample and the total number of
+        rows.
         """
         table, weights = self.usable(table)
         if not len(table):
@@ -151,8 +151,8 @@ class FitColumns:
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """How rows of a frame become rows of a fit: the columns, an estimator with their types, and the
-    number of folds.
+    """How rows of a frame become rows of a fit: the columns, an estimator with the types of the
+    columns, and the number of folds.
     """
 
     columns: FitColumns
@@ -160,7 +160,9 @@ class BlockPlan:
     n_folds: int
 
     def block(self, table: pd.DataFrame) -> LabelledRows:
-        """Return usable rows as numbers, without their table; their keys serve as groups."""
+        """Return the usable rows as numbers, without the table; the keys of the rows are used as
+        groups.
+        """
         columns = self.columns
         model = self.model
         table, weights = columns.usable(table)

@@ -1,8 +1,8 @@
-"""The function :func:`audit` for a Dask data frame: two passes over the rows, then the audit of a
-sample.
+"""The function :func:`audit` for a Dask data frame, which makes two passes over the rows and audits
+a sample.
 
-The first pass collects samples and ranges, the second the sums from which the numbers of all rows
-are computed.
+The first pass collects samples and ranges; the second pass collects the sums from which the numbers
+on all rows are computed.
 """
 
 from __future__ import annotations
@@ -81,27 +81,28 @@ def audit(
     r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
     over its rows.
 
-    Everything that is a sum over rows is computed on all rows: the gaps with their intervals, tests
-    and curves, HSIC by random features with its test, and the histogram of each attribute. All
-    other numbers are computed on a random sample of the rows. The result does not depend on how the
-    rows are divided into partitions, up to rounding. A worker needs memory for one partition per
-    thread.
+    Numbers that can be computed from sums over rows use all rows: the gaps with their intervals,
+    tests and curves, HSIC from random features with its test, and the histogram of each attribute.
+    All other numbers are computed on a random sample of the rows. The result does not depend on how
+    the rows are divided into partitions, up to rounding. A worker needs memory for one partition
+    per thread.
 
     Parameters
     ----------
     frame : dask.dataframe.DataFrame
-        Rows with a missing value in a named column are left out and counted.
+        Frame to audit. Rows with a missing value in a named column are dropped, and their number is
+        reported.
     sensitive : str or list of str
         Columns of the sensitive attributes, as numbers.
     score : str, optional
         Column of scores.
     embedding : list of str
-        Columns of a representation; without them, the score itself is audited.
+        Columns of a representation; without a representation, the score itself is audited.
     target, positive, favourable, limit, threshold, context
-        As in :func:`frhsic.audit`; `target` is a column.
+        As in :func:`frhsic.audit`; `target` is the name of a column.
     control_features : str or list of str
         Columns of the controls, as in :func:`frhsic.audit`. The sample determines the strata, each
-        with at least 50 sampled rows; their gaps use all rows.
+        with at least 50 sampled rows; the gaps within strata use all rows.
     settings : Settings, optional
         As in :func:`frhsic.audit`. The seed determines the random features and the sample.
     sample_rows : int
@@ -115,10 +116,10 @@ def audit(
     Notes
     -----
     Rows are numbered in the order of the frame, and a hash of this number determines the sample.
-    Edges of groups along an attribute come from the sample; the rows in them are counted exactly.
-    The interval of HSIC adds the standard error due to the features to the one due to the rows: the
-    standard error in the sample, divided by the square root of the ratio of all rows to sampled
-    rows.
+    The edges of groups along an attribute come from the sample; the rows in each group are counted
+    exactly. The interval of HSIC combines the standard error due to the features with the standard
+    error due to the rows, which is the standard error in the sample divided by the square root of
+    the ratio of all rows to sampled rows.
 
     Examples
     --------
@@ -188,7 +189,7 @@ def audit(
 @dataclass(frozen=True)
 class Roles:
     """The columns of a frame, by role: Z (or only the score), attributes, score, target and
-    controls, whose strata are added once they are known.
+    controls. The strata are added when they are known.
     """
 
     z: tuple[str, ...]
@@ -238,8 +239,8 @@ class Roles:
         return (table, rows) if known.all() else (table[known], rows.keep(known))
 
     def sketch(self, table: pd.DataFrame, most: int, total: int) -> AuditSketch | None:
-        """Return the first pass over a partition, with its part of the samples, given the maximum
-        size of a sample and the total number of rows; None without complete rows.
+        """Return the result of the first pass over a partition, with its part of the samples, given
+        the maximum size of a sample and the total number of rows; None if no row is complete.
         """
         table, rows = self.complete(table)
         if not rows.count:
@@ -259,8 +260,8 @@ class Roles:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """Range of a column, sums of its numbers and of their squares, and whether all are whole
-    numbers, or all 0 or 1.
+    """Range of a column, sums of its values and of their squares, and whether all values are whole
+    numbers, or all are 0 or 1.
     """
 
     low: float
@@ -272,7 +273,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, x: np.ndarray) -> ColumnSummary:
-        """Return the summary of a column."""
+        """Summarize a column."""
         return cls(
             low=float(x.min()),
             high=float(x.max()),
@@ -301,8 +302,8 @@ class PopulationSketch(NamedTuple):
 
 
 class AuditSketch(NamedTuple):
-    """Results of the first pass: all complete rows, the rows with the favorable outcome, and
-    summaries of attributes, scores and target.
+    """Results of the first pass: sketches of all complete rows and of the rows with the favorable
+    outcome, and summaries of attributes, scores and target.
     """
 
     everyone: PopulationSketch
@@ -314,8 +315,9 @@ class AuditSketch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PopulationPlan:
-    """Plan for summing the gaps of one population: the cells along each attribute, from a sample of
-    its rows (None for a constant attribute), and statistics of each gap's column.
+    """Plan for computing the gaps in one population from sums: the cells along each attribute,
+    learned from a sample of the rows (None for a constant attribute), and statistics of the column
+    of each gap.
     """
 
     rows: int
@@ -325,7 +327,7 @@ class PopulationPlan:
 
     @classmethod
     def of(cls, rows: int, sample: Rows, *, binary: bool | None, chances: bool) -> PopulationPlan:
-        """Return the plan from a sample; `binary` and `chances` as in :func:`gap_keys`."""
+        """Create the plan from a sample; `binary` and `chances` are as in :func:`gap_keys`."""
         n_strata = 1 if sample.controls is None else sample.controls.other + 1
         columns = {}
         if sample.scores is not None:
@@ -338,7 +340,7 @@ class PopulationPlan:
         return cls(rows, sample, cells, columns)
 
     def sums(self, rows: Rows) -> GapSums | None:
-        """Return the sums over the given rows: for each attribute, one per gap."""
+        """Return the sums over the given rows: for each attribute, the sums for each gap."""
         if not rows.count:
             return None
         rows = replace(rows, threshold=self.sample.threshold)
@@ -357,8 +359,8 @@ class PopulationPlan:
         numbers: Sequence[Number],
         settings: Settings,
     ) -> Population:
-        """Return the population computed from the sample, with its numbers, curves and count
-        replaced by those of all rows.
+        """Return the population of the sample, with its numbers, curves and count replaced with
+        those of all rows.
         """
         cells = self.cells[i]
         own = None if sums is None else sums[i]
@@ -415,7 +417,7 @@ class AuditPass:
     def of(
         cls, roles: Roles, first: AuditSketch, sample: Rows, subject: Subject, settings: Settings
     ) -> AuditPass:
-        """Learn from the first pass and its sample."""
+        """Create the plan from the results of the first pass and the audit of the sample."""
         sample = replace(sample, threshold=subject.threshold)
         binary = None if first.target is None else first.target.binary
         chances = subject.chances
@@ -467,7 +469,9 @@ class AuditPass:
 
 
 def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> None:
-    """Raise if there are too few complete rows, an attribute is constant, or a class is missing."""
+    """Raise an error if there are too few complete rows, if an attribute is constant, or if a class
+    does not occur.
+    """
     ranges = {name: (column.low, column.high) for name, column in zip(roles.s, first.attributes)}
     require_enough_rows(first.everyone.rows, given, ranges, roles.columns)
     named = roles.positive if roles.favourable is None else roles.favourable
@@ -480,7 +484,9 @@ def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> No
 
 
 def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> Subject:
-    """Return the sample's subject with the ranges, base rate and threshold of all rows."""
+    """Return the subject of the sample's audit, with the ranges, base rate and threshold of all
+    rows.
+    """
     rated = first.target or first.scores
     rate = None
     rows = first.everyone.rows
@@ -499,7 +505,9 @@ def _subject(sampled: Subject, first: AuditSketch, threshold: float | None) -> S
 def _on_all_rows(
     attribute: AttributeAudit, i: int, plan: AuditPass, sums: AuditSums, settings: Settings
 ) -> AttributeAudit:
-    """Return the audit of an attribute, with the sample's numbers replaced by those of all rows."""
+    """Return the audit of an attribute, with the numbers of the sample replaced with those of all
+    rows.
+    """
     features = plan.features[i]
     moments = sums.dependence[i]
     sampled = attribute.all_rows.get("hsic")

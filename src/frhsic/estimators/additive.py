@@ -25,25 +25,25 @@ from sklearn.utils.extmath import randomized_svd
 
 from frhsic._trees import MOST_BINS, bins_of_a_column
 
-# Most indicators for a column of levels.
+# Maximum number of indicators for a column of levels.
 MOST_INDICATORS = 32
-# Levels with a smaller share of the weight share one indicator.
+# Levels with a smaller share of the total weight have one indicator in common.
 SMALLEST_LEVEL = 0.003
 # A column with at most this many distinct numbers gets one indicator for each; other columns get at
 # most this many splines.
 MOST_NUMBER_LEVELS = 6
 MOST_SPLINES = 8
-# Most functions of all columns together. With more columns, each gets fewer splines; if there are
-# still too many functions, their leading principal components are used, computed from at most this
-# many rows.
+# Maximum number of functions of all columns together. With more columns, each gets fewer splines;
+# if there are still too many functions, their leading principal components are used, computed from
+# at most this many rows.
 MOST_FUNCTIONS = 400
 COMPONENT_ROWS = 4_096
-# Most rows used for the Gram matrices, and the number of rows encoded at once.
+# Maximum number of rows used for the Gram matrices, and the number of rows encoded at once.
 GRAM_ROWS = 30_000
 ROWS_OF_A_BLOCK = 4_096
 # Functions with a smaller variance get the coefficient 0.
 SMALLEST_VARIANCE = 1e-9
-# Ridges, for rows of mean weight 1.
+# Candidate ridge penalties, if the mean weight of the rows is 1.
 RIDGE_GRID = np.logspace(-4, 1, 11)
 # A logistic regression has converged when its scaled gradient is below this.
 LOGISTIC_PRECISION = 1e-6
@@ -229,8 +229,8 @@ def leading_components(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     the functions, (p, q). They are computed by a randomized singular value decomposition.
 
     Functions are divided by the square root of their standard deviation, as in
-    :meth:`Grams.without`. Each component is multiplied by its standard deviation, because dividing
-    the product by the square root of the product's standard deviation returns the original
+    :meth:`Grams.without`. Each component is multiplied by its standard deviation σ. The product has
+    the standard deviation σ², so dividing it by the square root of σ² returns the original
     component. The ridge therefore shrinks components and functions in the same way.
     """
     shares = (weights / weights.sum())[:, None]
@@ -287,7 +287,9 @@ class AdditivePart:
 
     @classmethod
     def of(cls, basis: Basis, coefficients: np.ndarray, constants: np.ndarray) -> AdditivePart:
-        """Return the part, given the coefficients of the functions, (folds, q, outputs)."""
+        """Return the additive part with these coefficients of the functions, (folds, q,
+        outputs).
+        """
         folds, q, outputs = coefficients.shape
         table = basis.on_bins(coefficients.transpose(1, 0, 2).reshape(q, folds * outputs))
         return cls(table.reshape(-1, folds, outputs), constants)
@@ -381,8 +383,7 @@ class Grams:
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Coefficients, (folds, ridges, q, t), and intercepts, (folds, ridges, t), for each fold, ridge
-    and target. The coefficients are for functions from which the means of the Gram matrices are
-    subtracted.
+    and target. The coefficients apply to the functions after :attr:`Grams.means` are subtracted.
     """
 
     grams: Grams
@@ -456,8 +457,8 @@ class LogisticSums(NamedTuple):
 def logistic_sums(
     design: Design, labels: np.ndarray, coefficients: np.ndarray, intercepts: np.ndarray
 ) -> LogisticSums:
-    """Return the sums over the given rows, with their class codes, that a step of a logistic
-    regression needs for coefficients (folds, q, outputs) and intercepts (folds, outputs).
+    """Return the sums that a step of a logistic regression needs, over the given rows and their
+    class codes, at coefficients (folds, q, outputs) and intercepts (folds, outputs).
     """
     folds, q, outputs = coefficients.shape
     ones = np.eye(max(outputs, 2))[labels][:, -outputs:]

@@ -145,7 +145,7 @@ def predictable_directions(
     means: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     r"""Return orthonormal combinations of the given targets that are predictable from X, (K, R),
-    with at least one combination.
+    where R is at least 1.
 
     The combinations are eigenvectors of the symmetric part of :math:`E[\hat m(X) \varphi(S)^\top]`,
     for out-of-fold means (n, K) and targets (n, K). The part of an attribute that x predicts

@@ -15,10 +15,10 @@ from frhsic.estimators.responses import TargetColumn
 
 # Number of trees between two evaluations of the loss.
 STRIDE = 5
-# Most bins per column for trees. Half of LightGBM's default takes a third less time on tables of
-# 1,000 rows and was as accurate on ten tables (`benchmarks/bases.py`).
+# Maximum number of bins per column for trees. Half of LightGBM's default takes a third less time on
+# tables of 1,000 rows and was as accurate on ten tables (`benchmarks/bases.py`).
 MOST_TREE_BINS = 127
-# Most trees for one output, at the smallest learning rate.
+# Maximum number of trees for one output, at the smallest learning rate.
 MOST_ROUNDS = 120
 SHORTEST_STEP = 0.1
 # The text of a tree whose output is always 0.
@@ -85,7 +85,8 @@ def merge_boosters(
     """Merge the boosters of all targets and folds, given as strings, into one booster whose classes
     are the outputs of each fold. The given number of rounds is kept for each target, and targets
     with fewer rounds than others are padded with trees whose output is 0. The merged booster adds
-    the trees of each class in the same order, so that raw scores are bit-identical.
+    the trees of each class in the same order as the separate boosters, so the raw scores are
+    bit-identical.
     """
     most = max(rounds, default=0)
     if not most:

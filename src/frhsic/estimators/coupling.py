@@ -41,8 +41,8 @@ from frhsic.tables.schema import Schema
 class ExchangeSettings:
     """Settings of the coupling."""
 
-    # most products of functions of several attributes (those of the lowest total order), and most
-    # joint nodes
+    # maximum number of products of functions of several attributes (those of the lowest total order
+    # are used), and of joint nodes
     functions: int = 24
     nodes: int = 256
     # smallest ratio, before ratios are scaled to mean one
@@ -52,8 +52,8 @@ class ExchangeSettings:
     # cost of moving a row along S; it grows with the number of rows, since tests on more rows
     # detect weaker dependence
     move: float = 0.5
-    # share of the distance that is due to predictions of y, and most levels of a category that are
-    # distinguished
+    # share of the distance that is due to predictions of y, and maximum number of distinct levels
+    # of a category
     named: float = 0.9
     levels: int = 60
     # number of rows assigned to places at once
@@ -466,7 +466,7 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         m = self._fit_means(rows, Response(_targets(phi, y)))
         means = m[:, : phi.shape[1]]
         self.ratio_ = DensityRatio.fit(basis, means, node, weights / weights.sum())
-        # the largest share of the variance of a function of S explained by x
+        # the largest share of variance that x explains in any function of S
         signal = min(0.99, float(np.linalg.norm(means @ self.ratio_.calibration, 2)) ** 2 / len(s))
         self.move_cost_ = EXCHANGE.move * (len(s) * signal / (1 - signal)) ** (2 / 3)
         self._release, removed = self._coupled(codes, s, m, self._identity)

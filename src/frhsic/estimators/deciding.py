@@ -49,8 +49,8 @@ DUAL_AGREEMENT = 0.05
 # Products of multipliers and slacks at the minimum, as a share of width and limit.
 DUAL_BARRIER = 0.03
 
-# Norm of the residuals of the optimality conditions at which the search ends, and the same for
-# intermediate widths.
+# Norms of the residuals of the optimality conditions at which the search ends: for the final width,
+# and for intermediate widths.
 DUAL_PRECISION = 1e-13
 DUAL_ROUGH = 1e-6
 DUAL_ITERATIONS = 100
@@ -125,7 +125,7 @@ class Decisions(Family):
             if share < 1:
                 bounds = share * limits
                 c, _ = solve_dual(gains, centered, task.weights, curves, bounds, ridge=ridge)
-            else:  # the model itself
+            else:  # no constraint
                 own = np.append(recalibration(task, 0), np.zeros(task.columns.shape[1]))
                 c = np.zeros(len(offset))
             intercept, factor = curves.chance @ (c * offset)

@@ -14,7 +14,7 @@ from frhsic.estimators.constraints import FitRows
 from frhsic.splits import subsample
 from frhsic.tables.schema import Schema
 
-# Most rows used to describe a typical row of each prototype.
+# Maximum number of rows used to find a typical row of each prototype.
 TYPICAL_ROWS = 2_000
 
 

@@ -24,7 +24,7 @@ from frhsic.formatting import figure, printable
 from frhsic.tables.columns import LARGEST_FEATURE, is_frame, to_pandas
 from frhsic.tables.schema import Schema
 
-# Most trees, and the number of rounds without improvement after which boosting stops.
+# Maximum number of trees, and the number of rounds without improvement after which boosting stops.
 MOST_TREES = 150
 IDLE_ROUNDS = 10
 

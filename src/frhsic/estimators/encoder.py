@@ -54,7 +54,7 @@ from frhsic.tables.columns import is_frame
 # τ of each trade-off. The first imposes no constraint; the last allows no dependence.
 TOLERANCES = (1e9, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.0)
 
-# Most rows used to find the prototypes and their number, and most used to compute their
+# Maximum number of rows used to find the prototypes and choose their number, and to compute their
 # multipliers.
 PROTOTYPE_ROWS = 2_000
 SOLVED_ROWS = 20_000
@@ -63,7 +63,8 @@ SOLVED_ROWS = 20_000
 # than this.
 PRECISION = 1e-3
 
-# Most prototypes by default, and the largest Σ R²(φ(S) | Z) that solving on few rows may leave.
+# Maximum number of prototypes by default, and the largest Σ R²(φ(S) | Z) that may remain because
+# few rows were used to solve.
 MOST_PROTOTYPES = 64
 LEAK = 0.005
 

@@ -41,7 +41,7 @@ from frhsic.splits import subsample
 ADDITIVE_SHARES = np.linspace(0, 1, 6)
 # Number of evaluations of the loss without improvement after which boosting stops.
 PATIENCE = 4
-# Most rows used to choose ridge, number of rounds and share.
+# Maximum number of rows used to choose the ridge, the number of rounds and the share.
 CHOICE_ROWS = 30_000
 # Number of rows and trees used to find the predictable directions of an attribute.
 PILOT_ROWS = 10_000
@@ -93,7 +93,7 @@ class Engine:
         return len(self.constants) // len(self.shares)
 
     def predict(self, x: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Return the predictions for rows (n, d) of the models fitted without each fold: numbers,
+        """Return the predictions of the models that leave out each fold, for rows (n, d): numbers,
         the probability of the second of two classes, or the probability of each of several classes;
         (folds, n, outputs).
         """
@@ -305,7 +305,7 @@ def _fit_additive(
         path = path.along(along)
         target = target.along(along)
     values = target.labels(response.values)
-    # combinations of the numbers have no unit
+    # combinations of several numbers don't have the unit of any of them
     own_units = not response.reduced
     columns = [
         TargetColumn(
@@ -389,7 +389,7 @@ def _boost(
                 shares[use] = ADDITIVE_SHARES[at]
                 looks[use] = look
                 margins[use] = shares[use] * additive + (1 - shares[use]) * trees
-        if losses[2, 0] < least_alone:  # the share is 0
+        if losses[2, 0] < least_alone:  # the loss with the share 0
             least_alone = losses[2, 0]
             progress = look
         if look - max(progress, int(looks[2])) >= PATIENCE:

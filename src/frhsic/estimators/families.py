@@ -34,21 +34,23 @@ MOST_SOLVED_ROWS = 50_000
 DECILES = np.arange(1, 10) / 10
 
 # Width over which a decision is softened while solving, in standard deviations of the score or of
-# its log-odds: where it followed the score only from step to step, a score of one fold shrank up to
-# 187 times as much as that of another, since soft decisions of equal scores have no gap.
+# its log-odds. The standard deviation is computed at each evaluation of the loss: when it was
+# updated only between steps, the scores of one fold shrank up to 187 times as much as those of
+# another, because soft decisions have no gap if all scores are equal.
 WIDTH = 0.1
 
-# Step of Newton's method to a soft decile, in widths, after which only rounding is left; error of
-# its share that is rounding; and steps at most.
+# Newton's method for a soft decile stops when its step, in widths, is below the first of these
+# numbers, or the error of the share is below the second and may be due to rounding. The third is
+# the maximum number of steps.
 LAST_STEP = 1e-6
 SHARE_ROUNDING = 1e-14
 MOST_DECILE_STEPS = 100
 
-# Widths from the median beyond which a soft indicator is 0 or 1 but for rounding; the exponential
-# of twice as many is a float.
+# Number of widths from the median beyond which a soft indicator is 0 or 1 up to rounding; the
+# exponential of twice this number does not overflow.
 FARTHEST = 300.0
 
-# Least distance of probabilities from 0 and 1.
+# Smallest distance of probabilities from 0 and 1.
 CLIP = 1e-6
 
 
@@ -140,6 +142,7 @@ class SolverTask:
         )
 
     def mean(self) -> np.ndarray:
+        """Return the weighted mean of y."""
         return np.asarray(np.average(self.y, axis=0, weights=self.weights))
 
 
@@ -302,7 +305,8 @@ def log_loss_root(eta: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     total = 1 + moved
     discriminant = np.sqrt(np.maximum(total**2 - 4 * moved * eta, CLIP**2))
-    # the second form, or the first where 1 + m is negative, so that equal signs are added
+    # the second form or, where 1 + m is negative, the first, so that two terms of the same sign are
+    # added, which avoids cancellation
     double = total + np.copysign(discriminant, total)
     f = 2 * eta / double
     low = moved < -1
@@ -417,10 +421,11 @@ class NumberRanks(NumberScores):
 
         def gradient(weights: np.ndarray) -> np.ndarray:
             moved = (weights.T @ functions.T) * steepness
-            # a decile moves with the rows near it, so only what a row does beyond their mean counts
+            # a decile moves with the rows near it, so their mean effect is subtracted
             mean = moved.sum(axis=1) / np.maximum(steepness @ task.weights, 1e-12)
             slope = moved.sum(axis=0) - task.weights * (mean @ steepness)
-            # the width grows with the scores: all of them times a number have the same ranks
+            # the width grows with the scores, because multiplying all scores by a number keeps
+            # ranks
             slope -= task.weights * away * (slope @ away) / variance
             return _linear_gradient(task, slope_of_loss + slope)
 
@@ -449,9 +454,9 @@ def expanded(means: np.ndarray, rank: np.ndarray) -> np.ndarray:
 def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.ndarray:
     """Return soft indicators of the scores that exceed each decile, (9, n).
 
-    A decile is the point at which the mean of the indicators is right, so it depends smoothly on
-    all rows near this point. It is found by Newton's method, which starts at the score of a row and
-    stays within bounds.
+    A decile is the point for which the mean of the indicators equals the required share, so it
+    depends smoothly on all rows near this point. It is found by Newton's method, which starts at
+    the score of a row and stays within bounds.
     """
     order = np.argsort(score)
     below = np.cumsum(weights[order])
@@ -466,7 +471,7 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
         shares += 1
         return np.reciprocal(shares, out=shares)
 
-    # three widths beyond all rows, 95 % of each indicator are on one side
+    # three widths beyond all rows, each indicator is within 5 % of 0 or 1
     low = np.full(len(deciles), score[order[0]] - 3 * width)
     high = np.full(len(deciles), score[order[-1]] + 3 * width)
     for _ in range(MOST_DECILE_STEPS):
@@ -483,7 +488,7 @@ def soft_deciles(score: np.ndarray, weights: np.ndarray, width: float) -> np.nda
         following = deciles + step
         outside = (following < low) | (following > high)
         deciles = np.where(outside, (low + high) / 2, following)
-    # the last step is so small that its first order is exact
+    # the last step is so small that a first-order update is exact
     step = np.where(np.abs(step) < LAST_STEP * width, step / width, 0.0)
     squares -= shares
     squares *= step[:, None]

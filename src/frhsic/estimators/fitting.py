@@ -395,9 +395,10 @@ def weighted_rows(
     groups: Any,
     control_features: Any = None,
 ) -> list[Any]:
-    """Return the arguments without the rows of weight 0. A number of folds is kept, custom folds
-    are restricted to the remaining rows, and None stays None. Invalid weights are left to later
-    checks. Weights whose squares would overflow or underflow are divided by the largest weight.
+    """Return the arguments without the rows of weight 0. A number of folds is returned unchanged,
+    custom folds are restricted to the remaining rows, and None stays None. Invalid weights are left
+    to later checks. Weights whose squares would overflow or underflow are divided by the largest
+    weight.
     """
     parts = [X, y, sensitive_features, groups, control_features]
     if sample_weight is None:
@@ -502,7 +503,8 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | No
         last = last.estimator
     if not has_fit_parameter(last, "sample_weight"):
         raise ValueError(
-            f"{type(last).__name__} doesn't support sample_weight, which was passed to fit."
+            f"{type(last).__name__} doesn't support sample_weight. Pass an estimator that does, or"
+            " fit without sample_weight."
         )
     return model.fit(X, y, **{name: weights})
 

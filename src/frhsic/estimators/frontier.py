@@ -42,7 +42,7 @@ Condition = Literal["positive", "both"]
 # The gap that is limited for each aim.
 AIM_MEASURES = {"score": "gdp", "rank": "rank_gap", "decision": "decision_gdp"}
 
-# Resamples for the interval of each gap (few are enough, since they only show how much uncertain
+# Resamples for the interval of each gap (a few are enough, since they only show how much uncertain
 # signs add to the variance), for each of the nine decisions of a rank gap, and for the p-value of
 # the unconstrained gap.
 RESAMPLES = 49
@@ -167,7 +167,7 @@ class Frontier:
     don't take into account the test for a gap of zero. `benchmarks/promise.py` measures the
     combined effect: among limits met by the upper end of a 95 % interval, the population gap was
     larger than the limit for 24 of 1,800 (scores), 28 of 1,738 (ranks) and 46 of 1,800 (decisions),
-    and for at most 13 of 200 for any one distribution and number of rows.
+    and at most 13 of 200 for one distribution and number of rows.
 
     Attributes
     ----------
@@ -358,10 +358,10 @@ class Frontier:
 
     def _excess(self, limits: Sequence[tuple[str, Limit]], end: str) -> np.ndarray:
         """Return, for each trade-off, the largest amount by which a gap exceeds its limit, relative
-        to the unconstrained gap. The field of a gap that is compared with a numeric limit is `end`.
-        With limits of 0, the ratio of the gap to the unconstrained gap is compared with the
-        smallest such ratio of all trade-offs, taking the largest ratio if there are several
-        attributes.
+        to the unconstrained gap. `end` is the name of the field of :class:`Gap` that is compared
+        with a numeric limit. With limits of 0, the ratio of the gap to the unconstrained gap is
+        compared with the smallest such ratio of all trade-offs, taking the largest ratio if there
+        are several attributes.
         """
         excess = [np.full(len(self._constant), -np.inf)]
         shares = []
@@ -436,7 +436,7 @@ class Choice:
     >>> model = ParityRegressor(line, attribute_estimator=line, limit="50%", random_state=0)
     >>> model = model.fit(X, X[:, 0] / 10 + X[:, 1], sensitive_features=age)
     >>> print(model.choice_)
-    The gap by sensitive goes from 0.96... to 0.48...
+    The gap by sensitive goes from 0.96... to 0.47...
     >>> model.choice_.met
     True
     """

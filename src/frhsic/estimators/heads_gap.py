@@ -10,7 +10,7 @@ from scipy.special import chdtrc, chndtr, chndtrinc
 from frhsic.estimators.basis import ranges
 from frhsic.estimators.frontier import Gap
 
-# Most windows of S, and fewest rows in each.
+# Maximum number of windows of S, and minimum number of rows in each.
 MOST_WINDOWS = 20
 WINDOW_ROWS = 100
 
@@ -103,9 +103,9 @@ class HeadsTest:
         .. math:: (L - 1) \sum_k \Bigl( \frac{1 - r_k}{n} + \frac{r_k}{n_0} \Bigr)
 
         where the first term is the noise of linear smoothers, and the second term is the noise of
-        multipliers computed from :math:`n_0` rows, which is at most `most`. The bias is also at
-        most :math:`\sum_k r_k`, because x reveals no more about S. For each k, the smaller bound is
-        added to the estimate and to its upper end.
+        multipliers computed from :math:`n_0` rows, where :math:`n_0` is at most `most`. The bias is
+        also at most :math:`\sum_k r_k`, because x reveals no more about S. For each k, the smaller
+        bound is added to the estimate and to its upper end.
         """
         if self.degrees == 0:
             return Gap(0.0, 0.0, 0.0)
@@ -136,7 +136,7 @@ def window_indicators(s: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def join_rare(z: np.ndarray, weights: np.ndarray, windows: int) -> np.ndarray:
     """Return the prototypes of rows, (n,), after merging the prototypes that have less than one row
-    per window on average, because the distribution of the test is unknown for them.
+    per window on average, because the distribution of the test is unknown for such prototypes.
     """
     cells, cell = np.unique(z, return_inverse=True)
     mass = np.bincount(cell, weights) / weights.sum()

@@ -59,15 +59,16 @@ from frhsic.training.result import Bottleneck, has_enough_rows
 # doesn't depend on other rows.
 PREDICTION_ROWS = 256
 
-# Most bytes of encoded rows in memory at once during prediction.
+# Maximum number of bytes of encoded rows in memory at once during prediction.
 ENCODED_BYTES = 64 * 2**20
 
 # Share of the rows held out for early stopping.
 HELD_OUT = 0.1
 
-# "auto" holds out rows if their number is at least the first and below the second of these. Without
-# a penalty, small tables overfit after a few steps; with one, they need more. Large tables don't
-# overfit in the number of steps of ``epochs="auto"``, and very small ones have no rows to spare.
+# "auto" holds out rows if the number of rows is at least the first and less than the second of
+# these numbers. Without a penalty, small tables overfit after a few steps; with a penalty, they
+# need more steps. Large tables don't overfit in the number of steps of ``epochs="auto"``, and very
+# small ones have no rows to spare.
 AUTO_ROWS = (500, 10_000)
 
 
@@ -333,7 +334,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _from_scratch(self, recipe: Recipe) -> Recipe:
         """Return the recipe with a new encoder and head."""
-        # part of the rows may lack the last classes
+        # a part of the rows may not contain the last classes
         outputs = len(self.classes_) if recipe.task == "multiclass" else 1
         return replace(
             recipe,

@@ -42,10 +42,12 @@ class SearchSettings:
     halvings: int = 20
     # first ε, as a share of E d with one prototype
     first_epsilon: float = 0.05
-    # first ε of a solution that starts from an earlier one, as a multiple of that one's last ε
+    # first ε of a solution that starts from an earlier one, as a multiple of the earlier solution's
+    # last ε
     restart: float = 2.0
 
-    # most descent steps at each ε, and the decrease, as a share of F, below which descent stops
+    # maximum number of descent steps at each ε, and the decrease, as a share of F, below which
+    # descent stops
     steps: int = 10
     least_gain: float = 1e-3
 
@@ -53,7 +55,7 @@ class SearchSettings:
     # solution
     rough: float = 1e-3
     exact: float = 1e-8
-    # most iterations; far fewer are needed unless the method fails
+    # maximum number of iterations; far fewer are needed unless the method fails
     iterations: int = 200
     # initial and smallest damping: the share of its scale that is added to the Hessian
     damping: float = 1e-2
@@ -81,7 +83,7 @@ class SearchSettings:
     least_tolerance: float = 1e-2
     # multiples of τ for the stages of moves: in the first stages, only cheap moves are made
     stages: tuple[int, ...] = (100, 30, 10, 3, 1)
-    # most passes over all distinct rows in each stage, and most rows moved per pass
+    # maximum number of passes over all distinct rows in each stage, and of rows moved per pass
     sweeps: int = 50
     moves: int = 200
 
@@ -310,8 +312,8 @@ def n_prototypes(kinds: tuple[Kind, ...], rows: SolverRows, most: int) -> int:
     prototype.
 
     For targets along a line, each doubling lowers E d by about a quarter as much as the previous
-    doubling, as in any quantization. For more directions, it lowers E d more, and the search
-    continues as long as the gain is large enough.
+    doubling, as in any quantization. If the targets vary in more directions, the gains shrink more
+    slowly, and the search continues as long as they are large enough.
     """
 
     def lost(count: int) -> float:
@@ -497,10 +499,10 @@ def assign_rows(prototypes: Prototypes, rows: SolverRows, movable: np.ndarray) -
     .. math:: E\, a_Z(X) + \frac{1}{2 \tau} \sum_l \frac{\|r_l\|^2}{p_l},
         \qquad r_l = E[1\{Z = l\} (m(X) - \tau \lambda_l)].
 
-    The initial assignment has the smallest E a, so moves must lower the second term. Its sum equals
-    the sum of :math:`\|v_l\|^2 / p_l` if τ = 0. The factor of the sum increases to 1/2τ in stages,
-    with a lower bound on τ, so that the cheapest moves come first. The order of the rows doesn't
-    matter, except for ties.
+    The initial assignment has the smallest E a, so moves must lower the second term. If τ = 0, the
+    sum in this term equals the sum of :math:`\|v_l\|^2 / p_l`. The factor of the sum increases to
+    1/2τ in stages, with a lower bound on τ, so that the cheapest moves come first. The order of the
+    rows doesn't matter, except for ties.
     """
     costs = prototypes.costs(prototypes.distances(rows.targets), rows.means)
     if not movable.any():

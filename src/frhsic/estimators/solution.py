@@ -19,7 +19,7 @@ from frhsic.parity.limits import Limit
 # predict almost nothing.
 LEAST_MIXED = 0.1
 
-# Smaller gaps are replaced with this one when gains are divided by gaps.
+# Smaller gaps are replaced with this value when gains are divided by gaps.
 LEAST_GAP = 1e-12
 
 # Weight of the common coefficients in each stratum, as a number of rows: the coefficients of a

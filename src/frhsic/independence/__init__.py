@@ -1,6 +1,6 @@
 """Tests of independence by HSIC, and intervals for HSIC.
 
-Tests are imported on first use, and torch with them.
+The tests are imported on first use, together with torch.
 """
 
 from __future__ import annotations

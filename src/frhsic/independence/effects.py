@@ -1,17 +1,17 @@
 r"""Intervals for HSIC.
 
 The unbiased HSIC of a sample, :math:`\hat\theta`, estimates the population value :math:`\theta`.
-For weak dependence it is close to a weighted sum of noncentral chi-squares, whose cumulants are
-linear in :math:`\theta` along one direction:
+For weak dependence, the distribution of :math:`\hat\theta` is close to that of a weighted sum of
+noncentral chi-squares, whose cumulants are linear in :math:`\theta` along one direction:
 
 .. math:: \kappa_1 = \theta, \qquad \kappa_2 = \kappa_2^0 + k\,\theta, \qquad
     \kappa_3 = \kappa_3^0 + \tfrac32 k^2\,\theta.
 
-At :math:`\theta = 0` they are the exact moments over permutations. For weak dependence the slope is
+At :math:`\theta = 0`, the cumulants are exact over permutations. For weak dependence, the slope is
 :math:`k = 4 \lambda_Z \lambda_S / n`, where :math:`\lambda_Z` is :math:`\operatorname{tr} \tilde
-K^3` divided by :math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence
-it comes from the influence of each row. A shifted gamma has these cumulants, and an interval
-contains each :math:`\theta` under which the observed value is in neither tail. `benchmarks/laws.py
+K^3` divided by :math:`n \operatorname{tr} \tilde K^2`, a typical eigenvalue; for strong dependence,
+the slope comes from the influence of each row. A shifted gamma has these cumulants, and an interval
+contains each :math:`\theta` for which the observed value is in neither tail. `benchmarks/laws.py
 --of hsic` measures the coverage.
 """
 
@@ -38,7 +38,7 @@ class Effect:
     Attributes
     ----------
     value
-        The estimate; under independence it is zero on average and often negative.
+        The estimate; under independence, it is zero on average and often negative.
     interval
         Interval of the population value under these kernels, whose bandwidths are treated as fixed.
     n
@@ -61,8 +61,8 @@ class Effect:
 
 @dataclass(frozen=True)
 class _Law:
-    """Distribution of the estimate at each population value: its variance and third cumulant at
-    zero, and their slope.
+    """Distribution of the estimate for each population value: its variance and third cumulant at
+    zero, and the slope of the two.
     """
 
     variance: float
@@ -70,27 +70,31 @@ class _Law:
     slope: float
 
     def parameters(self, at: float) -> tuple[float, float, float]:
-        """Return shape, scale and location of the distribution if the population value is `at`."""
+        """Return the shape, scale and location of the distribution if the population value is
+        `at`.
+        """
         deviation = math.sqrt(self.variance + self.slope * at)
         return pearson_parameters(
             at, deviation, (self.third + 1.5 * self.slope**2 * at) / deviation**3
         )
 
     def below(self, value: float, at: float) -> float:
-        """Return the probability of an estimate at most `value` if the population value is `at`."""
+        """Return the probability of an estimate of at most `value` if the population value is
+        `at`.
+        """
         shape, scale, start = self.parameters(at)
         return float(gammainc(shape, max(value - start, 0.0) / scale))
 
     def above(self, value: float, at: float) -> float:
-        """Return the probability of an estimate of `value` or more if the population value is
+        """Return the probability of an estimate of at least `value` if the population value is
         `at`.
         """
         shape, scale, start = self.parameters(at)
         return float(gammaincc(shape, max(value - start, 0.0) / scale))
 
     def smallest(self, value: float, level: float) -> float:
-        """Return the smallest population value, from 0 to `value`, with `value` outside the upper
-        tail.
+        """Return the smallest population value, from 0 to `value`, for which `value` is not in the
+        upper tail.
         """
         if value <= 0 or self.above(value, 0.0) >= level:
             return 0.0
@@ -101,7 +105,9 @@ class _Law:
         )
 
     def largest(self, value: float, level: float) -> float:
-        """Return the largest population value with `max(value, 0)` outside the lower tail."""
+        """Return the largest population value for which `max(value, 0)` is not in the lower
+        tail.
+        """
         value = max(value, 0.0)
         if self.below(value, 0.0) <= level:
             return 0.0
@@ -112,7 +118,9 @@ class _Law:
 
 
 def hsic_effect(pair: Pair, confidence: float) -> Effect:
-    """:func:`~frhsic.independence.hsic_interval` of Gram matrices shared with other statistics."""
+    """Return the result of :func:`~frhsic.independence.hsic_interval` for Gram matrices that are
+    shared with other statistics.
+    """
     _require_variation(pair)
     value = pair.unbiased
     law = _law(pair, value, pair.influence, 1.0)
@@ -120,8 +128,8 @@ def hsic_effect(pair: Pair, confidence: float) -> Effect:
 
 
 def normalized_effect(pair: Pair, confidence: float) -> Effect:
-    """:func:`~frhsic.independence.normalized_hsic_interval` of Gram matrices that other statistics
-    use as well.
+    """Return the result of :func:`~frhsic.independence.normalized_hsic_interval` for Gram matrices
+    that are shared with other statistics.
     """
     _require_variation(pair)
     law = _normalized_law(pair)
@@ -131,8 +139,8 @@ def normalized_effect(pair: Pair, confidence: float) -> Effect:
 
 
 def _normalized_law(pair: Pair) -> tuple[float, _Law] | None:
-    """Return the ratio of unbiased estimates and its distribution; None if a variance under a
-    kernel is estimated as zero.
+    """Return the ratio of unbiased estimates and the distribution of the ratio; None if the
+    estimated variance of a variable under its kernel is zero.
     """
     (zz, influence_z), (ss, influence_s) = pair.own
     of_z, of_s = pair.invariants
@@ -155,7 +163,7 @@ def _require_variation(pair: Pair) -> None:
 
 
 def _law(pair: Pair, value: float, influence: np.ndarray, scale: float) -> _Law:
-    """Return the distribution of HSIC divided by `scale`, of which `value` is the estimate."""
+    """Return the distribution of HSIC divided by `scale`, given the estimate `value`."""
     n = pair.n
     _, variance = pair.permutation_mean_variance()
     variance = variance / scale**2

@@ -1,10 +1,10 @@
-r"""The test of independence from sums of random features over rows, for data in parts.
+r"""The test of independence computed from sums of random features over rows, for data in parts.
 
-Random features are a kernel of finite rank, and HSIC under it is a squared covariance. Under
+Random features define a kernel of finite rank, under which HSIC is a squared covariance. Under
 independence :math:`n\,\mathrm{HSIC}` has the limit :math:`\sum_{ab} \lambda_a \mu_b \chi^2_{ab}`,
-with the eigenvalues of the two covariance matrices of features. Sums of their powers are traces.
-Since the features do not depend on the rows, the level is correct for any number of them; only the
-power depends on it.
+where λ and μ are the eigenvalues of the two covariance matrices of features; sums of their powers
+are traces. Since the features do not depend on the rows, the level is correct for any number of
+features, which affects only the power.
 
 References
 ----------
@@ -28,8 +28,8 @@ from frhsic.independence.moments import is_degenerate, pearson_tail, permutation
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Products of features of z and of s with each other, and with themselves; ``+`` merges parts
-    of the data.
+    """Sums of products between features of z, between features of s, and between both; ``+`` adds
+    the sums of parts of the data.
     """
 
     cross: FeatureSums
@@ -42,8 +42,8 @@ class FeatureMoments:
 
 @dataclass(frozen=True)
 class FeatureTest:
-    """HSIC of random features of n rows, its p-value, and its mean and standard deviation under
-    independence.
+    """HSIC computed from random features of n rows, its p-value, and its mean and standard
+    deviation under independence.
     """
 
     statistic: float
@@ -54,8 +54,8 @@ class FeatureTest:
 
 
 def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
-    """Return the products of features over the rows of z, of shape (n, d), and s, of shape (n,
-    q).
+    """Return the sums of products of features over the rows of z, of shape (n, d), and s, of shape
+    (n, q).
     """
     parts = (
         FeatureMoments(products(f, g), products(f, f), products(g, g)) for f, g in maps.chunks(z, s)
@@ -64,12 +64,13 @@ def feature_moments(maps: FeatureMaps, z: Tensor, s: Tensor) -> FeatureMoments:
 
 
 def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
-    r"""Test of :math:`H_0`: Z and S independent, by HSIC of random features against a shifted
-    gamma.
+    r"""Test of the independence of Z and S (:math:`H_0`), based on HSIC from random features and a
+    shifted gamma distribution.
 
-    Mean and variance are taken over permutations, without the part of the variance that is smaller
-    by a factor n. The third cumulant comes from the limit, :math:`8 \operatorname{tr} C_z^3
-    \operatorname{tr} C_s^3 / n^3`. Use it with thousands of rows or more.
+    The mean and variance of the gamma are those over permutations, without the part of the variance
+    that is smaller by a factor of n. The third cumulant is that of the limit, :math:`8
+    \operatorname{tr} C_z^3 \operatorname{tr} C_s^3 / n^3`. Use the test with thousands of rows or
+    more.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def feature_test(maps: FeatureMaps, moments: FeatureMoments) -> FeatureTest:
 
 
 def _traces(sums: FeatureSums) -> tuple[float, float, float]:
-    """Return the traces of the covariance matrix of features and of its second and third power."""
+    """Return the traces of the covariance matrix of features, and of its square and cube."""
     blocks, features = sums.z.shape
     size = blocks * features
     # the kernel is the mean over the blocks

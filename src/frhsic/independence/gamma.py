@@ -1,4 +1,4 @@
-"""The test of independence whose null distribution is a gamma with known moments."""
+"""The test of independence whose null distribution is a gamma distribution with known moments."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def gamma_test(
     where :math:`\Gamma` is a shifted gamma (Pearson type III) with the exact mean, variance and
     third moment of the biased HSIC over all n! permutations of s. Under :math:`H_0` the limit of
     :math:`n\,\mathrm{HSIC}` is a weighted sum of chi-squares, which the gamma approximates well if
-    n ≥ 50 (measured levels: docs/evidence/tests_evidence.md). Use it by default: it is fast,
-    accepts any kernel and needs O(n) memory. Time is O(n²) above 2,048 rows, where one trace of the
-    third moment is estimated to within 1 or 2 % from 16 random vectors with a fixed seed, and O(n³)
-    below. If the level must be exact, use :func:`~frhsic.independence.permutation_test`.
+    n ≥ 50 (measured levels: docs/evidence/tests_evidence.md). Use this test by default: it is fast,
+    accepts any kernel and needs O(n) memory. For up to 2,048 rows, the time is O(n³). For more
+    rows, the time is O(n²), because one trace in the third moment is estimated, to within 1 or 2 %,
+    from 16 random vectors with a fixed seed. If the level must be exact, use
+    :func:`~frhsic.independence.permutation_test`.
 
     Parameters
     ----------
     z, s
         One row per observation; several columns of `s` are several attributes, tested jointly.
     kernel_z, kernel_s
-        Kernels; None uses a Gaussian at the median distance. For attributes in different units pass
-        ``kernels.per_column_gaussians(s)``.
+        Kernels; None uses a Gaussian with the median distance as bandwidth. For attributes in
+        different units, pass ``kernels.per_column_gaussians(s)``.
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
-        Boolean mask or 0/1 target: only those rows are tested (equal opportunity tests Z and S
-        given Y = 1).
+        Rows to test: a boolean mask or a 0/1 target (equal opportunity tests Z and S given Y = 1).
     device
-        Device to compute on; by default that of the data.
+        Device to compute on; by default, the device of the data.
 
     References
     ----------
@@ -75,7 +75,9 @@ def gamma_test(
 
 
 def gamma_test_from_pair(pair: Pair, level: float) -> IndependenceResult:
-    """:func:`gamma_test` of Gram matrices shared with other statistics."""
+    """Return the result of :func:`gamma_test` for Gram matrices that are shared with other
+    statistics.
+    """
     mean, variance = pair.permutation_mean_variance()
     pvalue = 1.0
     threshold = mean

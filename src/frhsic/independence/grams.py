@@ -1,4 +1,4 @@
-"""The Gram matrices of two samples with their sums, from tiles."""
+"""The Gram matrices of two samples, with their sums computed from tiles."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from frhsic.kernels import HalfDistance, Kernel, default_gaussian
 
 @dataclass(frozen=True, eq=False)
 class GramPair(Pair):
-    """The Gram matrices of z and s on the same rows, the sums of one pass over the pairs, and the
-    rules that chose the bandwidths.
+    """The Gram matrices of z and s on the same rows, the sums from one pass over the pairs, and the
+    rules that determined the bandwidths.
     """
 
     k: Gram
@@ -61,7 +61,7 @@ class GramPair(Pair):
 
     @cached_property
     def own_sums(self) -> tuple[OwnSums, OwnSums]:
-        """Sums over each of the centered Gram matrices alone."""
+        """Sums over each centered Gram matrix separately."""
         return own_sums(self.k, self.sums.k), own_sums(self.l, self.sums.l)
 
     @property
@@ -79,7 +79,7 @@ class GramPair(Pair):
 
 
 def own_dependence(gram: Gram, sums: GramSums, square_rows: Tensor | None) -> OwnDependence:
-    """Return the unbiased HSIC of one variable with itself, and the influence of its rows."""
+    """Return the unbiased HSIC of one variable with itself, and the influence of each row."""
     twice = PairSums(sums.squares, sums, sums)
     rows = product_rows(gram, gram, twice) if square_rows is None else square_rows
     return OwnDependence(float(twice.unbiased_hsic), _arrays.to_numpy(2 * rows / len(rows)))
@@ -94,7 +94,9 @@ def law_pair(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Pair:
-    """Check the inputs of a test or an interval that needs sums of degree three."""
+    """Check the inputs of a test or an interval that needs sums of degree three, and return their
+    Gram matrices.
+    """
     z, s = paired_rows(z, s, where=where, device=device, least=6, what="a test of independence")
     return law_pair_from_rows(z, s, kernel_z, kernel_s)
 
@@ -102,8 +104,8 @@ def law_pair(
 def law_pair_from_rows(
     z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None
 ) -> Pair:
-    """:func:`law_pair` of validated rows; if both variables have one column, distances are computed
-    by sorting.
+    """Return the result of :func:`law_pair` for validated rows. If both variables have one column
+    and half-distance kernels, sums are computed by sorting.
     """
     half = isinstance(kernel_z, HalfDistance) and isinstance(kernel_s, HalfDistance)
     if half and z.shape[1] == s.shape[1] == 1:
@@ -129,7 +131,9 @@ def gram_pair(
 def _gram_pair(
     z: Tensor, s: Tensor, kernel_z: Kernel | None, kernel_s: Kernel | None, *, third: bool
 ) -> GramPair:
-    """Return the sums of one pass; with `third`, sums of degree three can be computed from them."""
+    """Return the Gram matrices with the sums from one pass; with `third`, the pass also computes
+    what sums of degree three require.
+    """
     k, rule_z = _gram_and_rule(z, kernel_z, "z")
     l, rule_s = _gram_and_rule(s, kernel_s, "s")
     sums = pair_sums(k, l, signs=random_signs(k) if third else None)
@@ -137,8 +141,8 @@ def _gram_pair(
 
 
 def _gram_and_rule(x: Tensor, kernel: Kernel | None, name: str) -> tuple[Gram, str]:
-    """Return the Gram matrix of a variable and the rule of its bandwidth; None uses a Gaussian at
-    the median distance.
+    """Return the Gram matrix of a variable and the rule that determined the bandwidth; None uses a
+    Gaussian with the median distance as bandwidth.
     """
     require_kernel(kernel, f"kernel_{name}")
     rule = "given"

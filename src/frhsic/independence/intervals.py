@@ -23,12 +23,13 @@ def hsic_interval(
     where: Any = None,
     device: torch.device | str | None = None,
 ) -> Effect:
-    r"""Unbiased HSIC with an interval, from its approximate distribution at each population value.
+    r"""Unbiased HSIC with an interval, based on the approximate distribution of the estimate for
+    each population value.
 
     The interval contains each :math:`\theta \ge 0` with :math:`P_\theta(\hat\theta \ge v)` and
     :math:`P_\theta(\hat\theta \le v)` at least :math:`\alpha/2`, where v is the observed value. It
-    is widened to include v, which is negative about half the time under independence; the upper end
-    is never below that of v = 0.
+    is widened to include v, which is negative about half the time under independence. The upper end
+    is never below the upper end for v = 0.
 
     Parameters
     ----------
@@ -70,12 +71,13 @@ def normalized_hsic_interval(
     .. math:: \hat r = \widehat{\mathrm{HSIC}}(z, s) \Big/
         \sqrt{\widehat{\mathrm{HSIC}}(z, z)\, \widehat{\mathrm{HSIC}}(s, s)}
 
-    with the unbiased estimates. Zero in the population exactly when Z and S are independent, if the
-    kernels are characteristic, and at most one. It is one when z and s have the same distances
-    relative to their bandwidths; a bijection of s that changes distances gives less. Under
-    :class:`~frhsic.kernels.HalfDistance` kernels it is the bias-corrected squared distance
-    correlation. If z or s varies in too few rows to estimate its variance under its kernel, such as
-    a single positive decision, the value is 0 and the interval 0 to 1.
+    with the unbiased estimates. The population value is at most one, and zero exactly when Z and S
+    are independent, if the kernels are characteristic. It is one when z and s have the same
+    distances relative to their bandwidths, and less if z is a bijection of s that changes
+    distances. With :class:`~frhsic.kernels.HalfDistance` kernels, the estimate is the
+    bias-corrected squared distance correlation. If z or s varies in too few rows to estimate its
+    variance under the kernel, as with a single positive decision, the value is 0 and the interval
+    is from 0 to 1.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@ r"""Exact moments of :math:`T_\pi = \sum_{ij} A_{ij} B_{\pi(i)\pi(j)}` over all 
 the gamma distribution with these moments.
 
 Here :math:`A, B` are symmetric with rows that sum to zero, such as :math:`\tilde K = HKH`. The
-moments are sums over the ways in which indices coincide. Since the rows sum to zero, they depend on
-few invariants of each matrix. They hold for every kernel and every n, and are conditional on the
-marginals, as a permutation test is.
+moments are sums over the ways in which indices coincide. Since the rows sum to zero, the moments
+depend on only a few invariants of each matrix. They are exact for every kernel and every n, and
+conditional on the marginals, as in a permutation test.
 
 References
 ----------
@@ -32,22 +32,22 @@ def permutation_mean_variance(
         \operatorname{Var} T_\pi = \frac{2\,v\,v'}{(n-1)^2 (n+1)(n-2)} +
         \frac{w\,w'}{(n+1)\,n(n-1)(n-2)(n-3)},
 
-    with :math:`t = \operatorname{tr} A`, :math:`v = (n-1) \operatorname{tr} A^2 - t^2`,
-    :math:`w = n(n+1) \sum_i A_{ii}^2 - (n-1)(t^2 + 2 \operatorname{tr} A^2)`, and the same for B
-    with primes.
+    with :math:`t = \operatorname{tr} A`, :math:`v = (n-1) \operatorname{tr} A^2 - t^2`, :math:`w =
+    n(n+1) \sum_i A_{ii}^2 - (n-1)(t^2 + 2 \operatorname{tr} A^2)`, and :math:`t', v', w'` are
+    defined in the same way for B.
 
     Parameters
     ----------
     a, b
         :math:`\operatorname{tr} A`, :math:`\operatorname{tr} A^2` and :math:`\sum_i A_{ii}^2`, and
-        those of B.
+        the same three numbers for B.
     n
         Number of rows, at least 4.
 
     Examples
     --------
-    Matrices proportional to H are the same under every permutation: mean :math:`\operatorname{tr} H
-    = 3`.
+    Matrices proportional to H are the same under every permutation, so the mean is
+    :math:`\operatorname{tr} H = 3`.
 
     >>> permutation_mean_variance((3.0, 3.0, 2.25), (3.0, 3.0, 2.25), 4)
     (3.0, 0.0)
@@ -72,14 +72,14 @@ def permutation_third_moment(a: Sequence[float], b: Sequence[float], n: int) -> 
     Parameters
     ----------
     a, b
-        Eight invariants of A in this order, and those of B: :math:`t^3`, :math:`t \operatorname{tr}
-        A^2`, :math:`t \sum_i d_i^2`, :math:`\operatorname{tr} A^3`, :math:`\sum_{ij} A_{ij}^3`,
-        :math:`\sum_i d_i^3`, :math:`\sum_i d_i (A^2)_{ii}`, :math:`d^\top A d`, with d the diagonal
-        and t the trace.
+        Eight invariants of A in this order, and the same invariants of B: :math:`t^3`, :math:`t
+        \operatorname{tr} A^2`, :math:`t \sum_i d_i^2`, :math:`\operatorname{tr} A^3`,
+        :math:`\sum_{ij} A_{ij}^3`, :math:`\sum_i d_i^3`, :math:`\sum_i d_i (A^2)_{ii}`,
+        :math:`d^\top A d`, with d the diagonal and t the trace.
 
     Examples
     --------
-    For H at n = 4 every permutation gives 3, so the third moment is 27.
+    For H with n = 4, every permutation gives 3, so the third moment is 27.
 
     >>> h = (27.0, 9.0, 6.75, 3.0, 1.5, 1.6875, 2.25, 0.0)
     >>> round(permutation_third_moment(h, h, 4), 10)
@@ -109,14 +109,15 @@ _INVARIANTS = {
 
 @cache
 def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
-    """Return block counts, coefficients of the eight invariants, and the number of partitions with
-    both.
+    """Return each combination of a block count and coefficients of the eight invariants, with the
+    number of partitions that have this combination.
 
     By Möbius inversion on the lattice of partitions, a sum over indices that coincide exactly as
     specified by a partition is a signed sum of unrestricted sums over all coarser partitions. Each
-    of those is zero if an index occurs once (the rows sum to zero), or else one of the eight
-    invariants: indices are the vertices of a graph whose edges are the three entries, a diagonal
-    entry is a loop, and no two invariants have the same numbers of loops and vertices.
+    unrestricted sum is zero if an index occurs only once, because the rows sum to zero; otherwise,
+    it is one of the eight invariants. The indices are the vertices of a graph whose edges are the
+    three entries, and a diagonal entry is a loop. No two invariants have the same numbers of loops
+    and vertices, so these numbers determine the invariant.
     """
     partitions = list(_partitions(6))
     patterns: Counter[tuple[int, tuple[int, ...]]] = Counter()
@@ -133,7 +134,9 @@ def _index_patterns() -> tuple[tuple[int, tuple[int, ...], int], ...]:
 
 
 def _partitions(length: int, begun: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Yield every partition of `length` positions, as labels in order of first appearance."""
+    """Yield every partition of `length` positions, as labels numbered in the order of their first
+    appearance.
+    """
     if len(begun) == length:
         yield begun
         return
@@ -142,8 +145,8 @@ def _partitions(length: int, begun: tuple[int, ...] = ()) -> Iterator[tuple[int,
 
 
 def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
-    """Return the Möbius function of two partitions, zero where the second does not merge blocks of
-    the first.
+    """Return the Möbius function of two partitions; zero if the blocks of the second are not unions
+    of blocks of the first.
     """
     merged: dict[int, int] = {}
     for block, into in zip(fine, coarse):
@@ -154,8 +157,8 @@ def _moebius(fine: tuple[int, ...], coarse: tuple[int, ...]) -> int:
 
 
 def is_degenerate(mean: float, variance: float) -> bool:
-    """Whether every permutation gives the same value, up to rounding, as for constants and for rows
-    that are all equally far apart.
+    """Return whether every permutation gives the same value, up to rounding. This is so for
+    constants, and for rows that are all equally far apart.
     """
     return mean <= 0 or variance <= (1e-12 * mean) ** 2
 
@@ -163,11 +166,12 @@ def is_degenerate(mean: float, variance: float) -> bool:
 def pearson_parameters(
     mean: float, deviation: float, skewness: float
 ) -> tuple[float, float, float]:
-    """Return shape, scale and start of the shifted gamma (Pearson type III) with these moments.
+    """Return the shape, scale and location of the shifted gamma distribution (Pearson type III)
+    with these moments.
 
-    With skewness g the shape is 4/g², the scale is deviation·g/2 and the start mean −
-    2·deviation/g. If the skewness is not positive, which occurs with very few rows, the normal
-    limit is returned.
+    For skewness g, the shape is 4/g², the scale is deviation·g/2 and the location is mean −
+    2·deviation/g. If the skewness is not positive, which occurs only with very few rows, the
+    parameters are those of the normal limit.
 
     Examples
     --------
@@ -183,8 +187,8 @@ def pearson_parameters(
 def pearson_tail(
     value: float, mean: float, deviation: float, skewness: float, level: float
 ) -> tuple[float, float]:
-    """Return the upper tail probability of `value` and the upper `level` quantile of a gamma with
-    these moments.
+    """Return the upper tail probability of `value`, and the upper `level` quantile, of the gamma
+    distribution with these moments.
     """
     shape, scale, start = pearson_parameters(mean, deviation, skewness)
     pvalue = float(gammaincc(shape, max(value - start, 0.0) / scale))

@@ -1,4 +1,4 @@
-"""What all tests share: the result, and the sums over two centered Gram matrices."""
+"""The parts that all tests share: the result, and the sums over two centered Gram matrices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class IndependenceResult:
     r"""Result of a test of :math:`H_0`: Z and S are independent.
 
     The statistic, the threshold and the null mean all have the unit of the biased
-    :func:`frhsic.dependence.hsic`; none is multiplied by n.
+    :func:`frhsic.dependence.hsic`, not multiplied by n.
 
     Attributes
     ----------
@@ -34,24 +34,24 @@ class IndependenceResult:
     level
         Level of the test, for `threshold` and :attr:`rejected`.
     method
-        Name of the test and of its null distribution.
+        Name of the test and of the null distribution.
     n
         Number of tested rows, after `where`.
     kernels
-        The kernels on Z and on S as text, with their bandwidths.
+        The kernels on Z and S as text, with their bandwidths.
     bandwidth_rules
         For Z and S: ``"given"`` or, for a default kernel, ``"median distance"``, or ``"median of
         the non-zero distances"`` if half or more of the pairs coincide.
     effect_size
         Normalized HSIC, :math:`\mathrm{HSIC}(z, s) / \sqrt{\mathrm{HSIC}(z, z)\,\mathrm{HSIC}(s,
-        s)}`, in [0, 1]. It does not grow with n. Under independence it is positive; compare it with
-        `effect_size_null`.
+        s)}`, in [0, 1]. It does not grow with n. Since it is positive even under independence,
+        compare it with `effect_size_null`.
     effect_size_null
-        Mean effect size of independent data with the same marginals (over permutations).
+        Mean effect size for independent data with the same marginals (over permutations).
     null_mean
         Mean of the statistic under the null distribution of the test.
     null_standard_deviation
-        Standard deviation of the statistic under that distribution.
+        Standard deviation of the statistic under the null distribution of the test.
     seed
         The seed that reproduces the permutations; None for tests without permutations.
 
@@ -98,7 +98,7 @@ class Invariants(NamedTuple):
 
 
 class OwnDependence(NamedTuple):
-    """Unbiased HSIC of a variable with itself, and the influence of its rows, of shape (n,)."""
+    """Unbiased HSIC of a variable with itself, and the influence of each row, of shape (n,)."""
 
     value: float
     influence: np.ndarray
@@ -132,7 +132,7 @@ class Pair(ABC):
     @property
     @abstractmethod
     def influence(self) -> np.ndarray:
-        r"""Influence of each row on HSIC up to a constant, :math:`\frac2n \sum_j \tilde K_{ij}
+        r"""Influence of each row on HSIC, up to a constant, :math:`\frac2n \sum_j \tilde K_{ij}
         \tilde L_{ij}`.
         """
 
@@ -144,7 +144,7 @@ class Pair(ABC):
     @property
     @abstractmethod
     def cubes(self) -> tuple[CubicSums, CubicSums]:
-        """Sums of degree three over each matrix."""
+        """Sums of degree three over each centered matrix."""
 
     @property
     @abstractmethod
@@ -173,14 +173,12 @@ class Pair(ABC):
         return permutation_third_moment(a, b, self.n) / self.n**6 - 3 * mean * variance - mean**3
 
     def effect(self, value: float) -> float:
-        """Return a value of HSIC divided by the geometric mean of the HSIC of each variable with
-        itself.
-        """
+        """Divide a value of HSIC by the geometric mean of the HSIC of each variable with itself."""
         return min(value * self.n**2 / self.magnitude, 1.0) if self.magnitude > 0 else 0.0
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts about the data that every result includes: number of rows, kernels and bandwidth
+        """Fields that every result includes: the number of rows, the kernels and the bandwidth
         rules.
         """
         return {"n": self.n, "kernels": self.kernels, "bandwidth_rules": self.rules}
@@ -195,8 +193,8 @@ class Pair(ABC):
         null: tuple[float, float] | None = None,
         seed: int | None = None,
     ) -> IndependenceResult:
-        """Return the result of a test; `null` is the mean and variance of HSIC, by default over all
-        permutations.
+        """Return the result of a test; `null` is the mean and variance of HSIC under the null
+        distribution, by default over all permutations.
         """
         mean, variance = self.permutation_mean_variance() if null is None else null
         return IndependenceResult(
@@ -218,7 +216,7 @@ class Pair(ABC):
 class ColumnPair(Pair):
     """The half-distance Gram matrices of two single columns, whose sums are computed by sorting.
 
-    HSIC is then a quarter of the squared distance covariance, and normalized HSIC the squared
+    HSIC is then a quarter of the squared distance covariance, and normalized HSIC is the squared
     distance correlation.
 
     Examples
@@ -235,7 +233,7 @@ class ColumnPair(Pair):
 
     @classmethod
     def from_values(cls, z: np.ndarray, s: np.ndarray) -> ColumnPair:
-        """Return the pair of two columns of shape (n,), in float64."""
+        """Compute the sums for two columns of shape (n,), in float64."""
         return cls(SortedColumn.from_values(z), SortedColumn.from_values(s))
 
     @property
@@ -280,8 +278,9 @@ class ColumnPair(Pair):
 
 
 def _unbiased(joint: float, z: np.ndarray, s: np.ndarray) -> float:
-    """Return unbiased HSIC from the diagonals of centered matrices and the sum of the products of
-    their entries. Without its diagonal entry, a row of such a matrix sums to minus that entry.
+    """Return unbiased HSIC, given the diagonals of two centered matrices and the sum of the
+    products of their entries. Without its diagonal entry, a row of a centered matrix sums to minus
+    this entry.
     """
     cross = float(z @ s)
     return unbiased_from_sums(joint - cross, cross, -float(z.sum()), -float(s.sum()), len(z))

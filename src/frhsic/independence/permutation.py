@@ -1,15 +1,16 @@
 r"""The permutation test of independence, whose level is exact for every n.
 
-A permutation :math:`\pi` of the rows of s gives
-:math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde L_{\pi(i) \pi(j)}`. The cheapest of three algorithms
-computes it, in O(n) memory above :data:`DENSE_ROWS` rows:
+A permutation :math:`\pi` of the rows of s gives :math:`T_\pi = \sum_{ij} \tilde K_{ij} \tilde
+L_{\pi(i) \pi(j)}`. It is computed by the cheapest of three algorithms, in O(n) memory for more than
+:data:`DENSE_ROWS` rows:
 
 * if both Gram matrices have thin factors, :math:`\tilde K = AA^\top` and :math:`\tilde L =
-  BB^\top`: :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, O(n r r') for each permutation;
-* if one has: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n² r);
+  BB^\top`: :math:`T_\pi = \|A^\top P_\pi B\|_F^2`, in O(n r r') for each permutation;
+* if only one matrix has a thin factor: :math:`T_\pi = \sum_c (P_\pi b_c)^\top K P_\pi b_c`, O(n²
+r);
   K need not be centered, because the columns of B are;
-* if neither has: the entries of L are looked up (n up to :data:`DENSE_ROWS`) or recomputed,
-  O(n²).
+* if neither matrix has a thin factor: the entries of L are looked up (for n up to
+:data:`DENSE_ROWS`) or recomputed, in O(n²).
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ from frhsic.independence.pairs import IndependenceResult
 from frhsic.kernels import Kernel
 
 DENSE_ROWS = 2048
-"""Up to this many rows, a Gram matrix may be stored whole (32 MiB); above, memory is O(n)."""
+"""With up to this many rows, the whole Gram matrix may be stored (32 MiB); with more rows, memory
+is O(n).
+"""
 
 FACTOR_TOLERANCE = 1e-11
 """A factor replaces its Gram matrix if it omits at most twice this share of the centered trace."""
 
 BLOCK_ENTRIES = 1 << 22
-"""Numbers held for one block of permutations (32 MiB)."""
+"""Number of values stored for one block of permutations (32 MiB)."""
 
 LOOKUP_COST = 60
 """Number of multiplications that cost as much as one lookup of a kernel value (on a CPU)."""
@@ -64,39 +67,41 @@ def permutation_test(
 
     .. math:: p = \frac{1 + \#\{b : T_{\pi_b} \ge T\}}{1 + B},
 
-    where :math:`T` is HSIC and :math:`T_{\pi_b}` HSIC with the rows of s permuted. For exchangeable
-    rows :math:`\Pr(p \le \alpha) \le \alpha` at every n and for every kernel. Values that differ
-    from T only by rounding count as ties. A seed gives the same permutations on every device. Use
-    this test if the level must be exact. Time is O(n) for each permutation if both Gram matrices
-    have thin factors (one dimension, linear kernels, few distinct values), and O(n²) otherwise; for
-    many rows in many dimensions :func:`~frhsic.independence.gamma_test` is faster. Memory is O(n)
-    above 2,048 rows.
+    where :math:`T` is HSIC and :math:`T_{\pi_b}` is HSIC with the rows of s permuted. For
+    exchangeable rows, :math:`\Pr(p \le \alpha) \le \alpha` for every n and every kernel. Values
+    that differ from T only by rounding count as ties. A seed gives the same permutations on every
+    device. Use this test if the level must be exact. The time is O(n) for each permutation if both
+    Gram matrices have thin factors (one dimension, linear kernels, few distinct values), and O(n²)
+    otherwise; for many rows in many dimensions, :func:`~frhsic.independence.gamma_test` is faster.
+    With more than 2,048 rows, memory is O(n).
 
     Parameters
     ----------
     z, s
         One row per observation; several columns of `s` are several attributes, permuted together.
     kernel_z, kernel_s
-        Kernels; None uses a Gaussian at the median distance.
+        Kernels; None uses a Gaussian with the median distance as bandwidth.
     resamples
-        Number B of permutations. At level .05 a test with fewer than 19 never rejects.
+        Number B of permutations. At level .05, a test with fewer than 19 permutations never
+        rejects.
     random_state
-        Seed, NumPy or torch generator; None draws a seed, which the result stores.
+        A seed, or a NumPy or torch generator; None draws a seed, which the result stores.
     level
         Level of the test, for the threshold and for :attr:`IndependenceResult.rejected`.
     where
-        Boolean mask or 0/1 target: only those rows are tested and permuted.
+        Rows to test and permute: a boolean mask or a 0/1 target.
     groups
-        Labels of rows that belong together, such as several rows of one person. Clusters of equal
-        size exchange their rows of s as a whole, in their order; the level is exact if clusters are
-        independent. A cluster with a unique size keeps its rows.
+        Labels of rows that belong together, such as several rows of one person. Groups of equal
+        size exchange their rows of s as a whole, without changing the order within a group; the
+        level is exact if groups are independent. A group whose size no other group has keeps its
+        rows.
     device
-        Device to compute on; by default that of the data.
+        Device to compute on; by default, the device of the data.
 
     Examples
     --------
-    For eight ordered points every permutation except the identity and the reversal gives less than
-    the observed value, the squared variance.
+    For eight ordered points, every permutation except the identity and the reversal gives less than
+    the observed value, which is the squared variance.
 
     >>> from frhsic.kernels import Linear
     >>> x = torch.arange(8.0)
@@ -133,22 +138,22 @@ def _cluster_labels(clusters: Any, where: Any, n: int) -> Tensor:
     _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if len(np.unique(sizes)) == len(sizes):
         raise ValueError(
-            "no two groups have the same number of rows, so none can be exchanged. Drop rows so"
-            " that some groups have equal sizes."
+            "no two groups have the same number of rows, so groups cannot be exchanged. Drop"
+            " rows so that some groups have equal sizes."
         )
     return torch.from_numpy(numbers.ravel().astype(np.int64))
 
 
 def permutation_pvalue(observed: float, null: Tensor, slack: float) -> float:
-    """Return the share of statistics at least as large as the observed one, including ties up to
-    `slack` and the observed one itself.
+    """Return the share of statistics that are at least as large as the observed statistic,
+    including ties up to `slack` and the observed statistic itself.
     """
     return (1 + int((null >= observed - slack).sum())) / (1 + len(null))
 
 
 def critical_value(null: Tensor, level: float) -> float:
-    """Return the value to exceed for p <= level: the m-th largest of B values, with m = ⌊level (1 +
-    B)⌋.
+    """Return the value that a statistic must exceed for p <= level: the m-th largest of B values,
+    with m = ⌊level (1 + B)⌋.
     """
     m = math.floor(level * (1 + len(null)) * (1 + 1e-12))  # .05 · 200 must give 10
     return math.inf if m == 0 else float(null.topk(m).values[-1])
@@ -156,8 +161,8 @@ def critical_value(null: Tensor, level: float) -> float:
 
 @dataclass(frozen=True)
 class Algorithm:
-    r"""A way to compute :math:`T_\pi`: a function of permutations (q, n), how many it takes at
-    once, and its largest error.
+    r"""An algorithm for :math:`T_\pi`: a function of permutations (q, n), the number of
+    permutations that it takes at once, and its largest error.
     """
 
     statistics: Callable[[Tensor], Tensor]
@@ -168,11 +173,11 @@ class Algorithm:
 def permuted_statistics(
     pair: GramPair, resamples: int, generator: torch.Generator, clusters: Tensor | None = None
 ) -> tuple[float, Tensor, float]:
-    r"""Return :math:`T`, :math:`T_\pi` for `resamples` permutations, and the difference up to which
-    two are tied.
+    r"""Return :math:`T`, the values :math:`T_\pi` for `resamples` permutations, and the largest
+    difference between two values that counts as a tie.
 
     A seed gives the same permutations on every device. With `clusters`, the label of each row,
-    clusters of equal size are permuted as a whole.
+    clusters of equal size are exchanged as a whole.
     """
     z = _side(pair.k, pair.sums.k)
     s = _side(pair.l, pair.sums.l)
@@ -190,8 +195,8 @@ def permuted_statistics(
 
 @dataclass(frozen=True)
 class _Side:
-    """One variable: its Gram matrix, centers, norm of the centered matrix, and its thin factor, if
-    it has one.
+    """One variable: its Gram matrix with the centers, the norm of the centered matrix, and the thin
+    factor, if there is one.
     """
 
     gram: Gram
@@ -225,10 +230,10 @@ def cheapest_algorithm(z: _Side, s: _Side) -> Algorithm:
 def permutations(
     clusters: Tensor, count: int, block: int, generator: torch.Generator
 ) -> Iterator[Tensor]:
-    """Yield `count` permutations that exchange clusters (numbered from 0) of equal size, in blocks
-    (q, n).
+    """Yield `count` permutations, in blocks (q, n), that exchange clusters (numbered from 0) of
+    equal size.
 
-    They do not depend on the size of the blocks.
+    The permutations do not depend on the size of the blocks.
     """
     sizes = torch.bincount(clusters)
     rows = clusters.argsort(stable=True)
@@ -328,8 +333,8 @@ def _by_entries(z: _Side, s: _Side) -> Algorithm:
 def _tiles(
     side: _Side, *, centered: bool = False
 ) -> Callable[[], Iterable[tuple[slice, slice, Tensor]]]:
-    """Return the tiles of a Gram matrix on and above its diagonal, stored up to :data:`DENSE_ROWS`
-    rows.
+    """Return the tiles of a Gram matrix on and above the diagonal; with up to :data:`DENSE_ROWS`
+    rows, tiles are stored.
     """
     gram = side.gram
 

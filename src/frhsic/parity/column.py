@@ -1,5 +1,5 @@
-"""The gap of one column of scores: the soft signs of its local means, the resulting estimate, its
-standard error, and random draws of it under independence.
+"""The gap of one column of scores: the soft signs of the local means, the estimate computed with
+these signs, its standard error, and random draws of the estimate under independence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from frhsic.parity.rows import Array, ScoreRows
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums
 
 ENOUGH = 199
-"""Most draws used for the variance of a gap; the p-value uses more."""
+"""Largest number of draws used for the variance of a gap; the p-value uses more."""
 
 SOFTNESS = 0.5
 """The c of the soft sign: a mean c standard errors away from the overall mean has the sign 0.68."""
@@ -34,12 +34,12 @@ WORST = 0.7518
 """The x at which x Φ(-x) is largest."""
 
 NO_VARIANCE = 1e-12
-"""Share of a variance below which a remainder is rounding error."""
+"""A remainder below this share of a variance is a rounding error."""
 
 
 @dataclass(frozen=True)
 class GapOptions:
-    """Settings of a gap. Without `test`, there is no p-value and no expected value under
+    """Settings for computing a gap. Without `test`, there is no p-value and no expected value under
     independence.
     """
 
@@ -55,19 +55,19 @@ class GapOptions:
 
 @dataclass(frozen=True, eq=False)
 class Signs:
-    """Soft signs of the gap at the nodes, and the gap computed with them.
+    """Soft signs of the gap at the nodes, and the gap computed with these signs.
 
     Attributes
     ----------
     shrinkage
         How far the means whose signs are used are shrunk from the local means towards means over
-        more people, as a share, (…); 0 if the signs of the local means themselves are used.
+        more people, as a share, (…); 0 if the signs are those of the local means themselves.
     mean
-        These means, (…, nodes).
+        The means whose signs are used, (…, nodes).
     error
-        Their standard errors.
+        Standard errors of these means.
     soft
-        Their soft signs.
+        Soft signs of these means.
     gap
         The estimate, in the unit of the scores, (…).
     slope
@@ -86,19 +86,19 @@ class Signs:
 class ColumnGap:
     """The gap of one column of scores, or of each column of a batch, from its local means.
 
-    Means over more people have more certain signs, unless the mean score changes faster than they
-    can follow. `signs` come from means smoothed as much as the scores allow, and determine the
+    Means over more people have more certain signs, unless the mean score changes too fast for such
+    means to follow. `signs` come from means smoothed as much as the scores allow, and determine the
     value and the lower end; `fine_signs` are the signs of the local means themselves. The upper end
-    is the higher of the two.
+    is the higher of the ends computed with each of them.
 
     Attributes
     ----------
     value
         The reported gap, (…).
     scale
-        The number by which it was divided, (…).
+        The number that the gap was divided by, (…).
     most
-        Its largest possible value.
+        Largest possible value of the gap.
     drawn
         Results computed from random draws, keyed by kind, so that each is drawn only once.
     more_variance
@@ -127,7 +127,7 @@ class ColumnGap:
         self.more_variance = 0.0
 
     def standardized_gap(self) -> ColumnGap:
-        """Return the gap in standard deviations of the scores; random draws are reused."""
+        """Return the gap in standard deviations of the scores, reusing the random draws."""
         scaled = copy(self)
         scaled.standardize = True
         scaled.scale = np.sqrt(self.sums.variance)
@@ -154,8 +154,9 @@ class ColumnGap:
     def _signed_means(
         self, mean: Array, wide: Array, shrinkage: Array | float
     ) -> tuple[Array, Array, Array]:
-        """Return the means whose signs are taken, of shape (…, nodes, draws), their errors, and
-        their covariances with the local means; given the shrinkage of each draw or of all draws.
+        """Return the means whose signs are used, of shape (…, nodes, draws), their standard errors,
+        and their covariances with the local means. The shrinkage is given for each draw or once for
+        all draws.
         """
         shrinkage = np.atleast_1d(shrinkage)[..., None, :]
         variance = self.means.variance[..., None]
@@ -177,7 +178,7 @@ class ColumnGap:
         return np.asarray(self.shares @ (soft * mean - steepness * covariance))
 
     def noise_statistics(self, mean: Array, wide: Array) -> Array:
-        """Return the estimate for each draw of noise, with signs of means smoothed as much as the
+        """Return the estimate for each draw of noise, using signs of means smoothed as much as the
         noise allows.
         """
         return self.statistic(mean, wide, self.means.shrinkage(mean, wide))
@@ -187,10 +188,10 @@ class ColumnGap:
         return self.means.draw([(options.seed, number) for number in self.numbers], draws)
 
     def null(self, options: GapOptions) -> Array:
-        """Return values of random draws whose mean does not depend on s, (…, draws).
+        """Return estimates for random draws in which the mean does not depend on s, (…, draws).
 
-        Because their spread is estimated, they have the tails of Student's t. They use the same
-        seed as :meth:`uncertain_variance`, but are never compared with its draws.
+        The estimates have the tails of Student's t, because their spread is estimated. The draws
+        use the same seed as those of :meth:`uncertain_variance`, but the two are never compared.
         """
         if options not in self.drawn:
             values = self.noise_statistics(*self._noise(options, options.resamples))
@@ -198,7 +199,7 @@ class ColumnGap:
         return np.asarray(self.drawn[options] / self.scale[..., None])
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
-        """Return the estimates for the lower and the upper end, in the unit of the scores."""
+        """Return what the lower and the upper end are computed from, in the unit of the scores."""
         fine = self._estimate(self.fine_signs, options)
         lost = wrong_sign_loss(self.shares, self.fine_signs)
         return self._estimate(self.signs, options), replace(fine, lost=lost)
@@ -244,8 +245,8 @@ class ColumnGap:
 
 
 def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
-    """Return the soft signs of means, given their standard errors, and their derivatives; they
-    approach −1 and 1 far from 0.
+    """Return the soft signs of means, given their standard errors, and the derivatives of the soft
+    signs, which approach −1 and 1 far from 0.
     """
     softness = np.maximum(SOFTNESS * error, TINY)
     x = np.clip(mean / softness, -40, 40)
@@ -254,7 +255,7 @@ def soft_signs(mean: Array, error: Array) -> tuple[Array, Array]:
 
 
 def chi_factor(freedom: Array, options: GapOptions) -> Array:
-    """Return random numbers that turn normal draws into those of Student's t, (…, draws)."""
+    """Return random factors that turn normal draws into draws of Student's t, (…, draws)."""
     seed = options.seed, 1, 1
     squares = [
         np.random.default_rng(seed).chisquare(own, options.resamples) for own in np.ravel(freedom)
@@ -273,7 +274,7 @@ def wrong_sign_loss(shares: Array, signs: Signs) -> Any:
 def stratified_covariance(
     sums: ScoreSums, cells: Cells, whole: ColumnGap, within: ColumnGap
 ) -> float:
-    """Return the covariance of the gap of all rows and the gap within strata."""
+    """Return the covariance between the gap of all rows and the gap within strata."""
     cell = np.arange(len(sums.rows))
     size = len(cells.starts)
     slope = _slopes(sums, cells, whole)
@@ -306,7 +307,9 @@ def _slopes(sums: ScoreSums, cells: Cells, whole: ColumnGap) -> Array:
 
 
 def column_from_sums(sums: ScoreSums, cells: Cells) -> ColumnGap:
-    """Return the gap computed from sums over rows; within strata, if there are any."""
+    """Return the gap, computed from sums over rows; if there are strata, return the gap within
+    strata.
+    """
     nodes = sums.group_sums(cells.stratum_nodes if sums.strata > 1 else cells.nodes)
     return ColumnGap(nodes, Windows(nodes))
 
@@ -319,8 +322,8 @@ def column_gap(
     windows: Windows | None = None,
     numbers: Sequence[int] = (0,),
 ) -> ColumnGap:
-    """Return the gap of scores of the rows, (…, rows); cells and windows of the same rows can be
-    reused. Columns with the same entry in `numbers` use the same random numbers.
+    """Return the gap for scores of the rows, (…, rows). Cells and windows computed for the same
+    rows can be reused. Columns with the same entry in `numbers` use the same random numbers.
     """
     cells = Cells.from_rows(rows) if cells is None else cells
     nodes = cells.stratum_nodes if cells.strata else cells.nodes

@@ -1,4 +1,4 @@
-"""The mean score in bins of rows along s, with a simultaneous band."""
+"""The mean score in bins along s, with a simultaneous band."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ from frhsic._pictures import Line, card, curve_svg
 from frhsic.formatting import percent
 from frhsic.parity.interval import skewed_reach
 from frhsic.parity.local_means import BORROWED_ROWS, spread_trend
-from frhsic.parity.rows import Array, check_rows, one_column
+from frhsic.parity.rows import Array, Integers, check_rows, one_column
 from frhsic.parity.sums import TINY, Cells, CenteredSums, ScoreSums, bin_levels
 
 WIDE_WINDOWS = 5
 """Largest number of wide windows of a curve."""
 
+MOST_VALUES = 20
+"""Most values of s for which each value with enough rows has its own bin."""
+
+LEAST_VALUE_ROWS = 30
+"""Fewest rows with which such a value is not merged with its neighbor; audits call groups with
+fewer rows unreliable.
+"""
+
 TREND_ROWS = 5
-"""The prior weight against a trend in the spread is this many times the borrowed rows of all
-bins.
+"""The prior weight against a trend in the spread is this multiple of the number of borrowed rows in
+all bins.
 """
 
 NEARBY = 10
-"""The spread near a bin is taken over a tenth of all bins on each side, at least one: with one
-spread for all bins, an error of nine standard errors could be missed where scores hardly vary.
+"""The spread near a bin is computed over a tenth of all bins on each side, at least one. With a
+single spread for all bins, an error of nine standard errors could be missed where scores hardly
+vary.
 """
 
 
@@ -46,12 +55,12 @@ class ParityCurve:
     mean
         Mean score of each bin.
     lower
-        Lower end of the *simultaneous* band: with the stated confidence the band covers the means
+        Lower end of the *simultaneous* band: with the stated confidence, the band covers the means
         :math:`E[f | start \le S \le end]` of all bins at once.
     upper
-        Its upper end.
+        Upper end of the band.
     rows
-        Number of rows of each bin.
+        Number of rows in each bin.
     overall
         The overall mean score.
     confidence
@@ -106,18 +115,19 @@ def gdp_curve(
     groups: Any = None,
     confidence: float = 0.95,
 ) -> ParityCurve:
-    r"""Mean score in bins along s, with a band that covers all of them at once.
+    r"""Mean score in bins along s, with a band that covers the means of all bins at once.
 
-    The means are equal, up to noise, when the mean score does not depend on s. Use them to see at
-    which values of s scores are too high or too low; :func:`gdp` summarizes them in one number.
+    The means are equal, up to noise, when the mean score does not depend on s. They show at which
+    values of s scores are too high or too low; :func:`gdp` summarizes them in one number.
 
     Parameters
     ----------
     scores
-        One column. Call it once for each class if there are several.
+        One column. With several classes, call the function once for each class.
     bins
-        Largest number of bins, with about equal counts. None uses one for each hundred rows, from 5
-        to 40. If s has no more values than this, each value with five or more rows is a bin.
+        Largest number of bins, with about equal counts. None uses one bin for each hundred rows,
+        from 5 to 40. If s has no more distinct values than this, each value with five or more rows
+        is a bin; for None, if s has at most 20 values, each value with 30 or more rows.
     s, where, sample_weight, groups, confidence
         As in :func:`gdp`.
 
@@ -126,8 +136,8 @@ def gdp_curve(
     The ends come from Student's t with a correction for the skewness of the scores in all bins
     together (Johnson, 1978; Hall, 1992), or from Clopper and Pearson (1934) for 0/1 decisions, at
     the confidence :math:`(1 - \alpha)^{1/G}` for G bins (Šidák). If scores have heavy tails, the
-    variance of a bin is combined with that of all bins, relative to the spread nearby. Means of
-    bins have no smoothing bias.
+    variance in a bin is combined with the variance in all bins, both relative to the spread nearby.
+    The means of bins have no smoothing bias.
 
     Examples
     --------
@@ -139,7 +149,10 @@ def gdp_curve(
         _arrays.require_integer(bins, "bins", 2)
     rows = one_column(check_rows(scores, s, where, sample_weight, groups))
     cells = Cells.from_rows(rows, bins)
-    return curve_from_sums(cells.score_sums(rows, rows.scores[:, 0]), cells, confidence)
+    sums = cells.score_sums(rows, rows.scores[:, 0])
+    if bins is None:
+        cells = value_cells(cells, sums.rows)
+    return curve_from_sums(sums, cells, confidence)
 
 
 def curve_from_sums(
@@ -150,10 +163,10 @@ def curve_from_sums(
     chances: ScoreSums | None = None,
     beside: int = 0,
 ) -> ParityCurve:
-    """:func:`gdp_curve` computed from sums over rows.
+    """Return the result of :func:`gdp_curve`, computed from sums over rows.
 
-    With `chances`, the sums contain 0/1 outcomes minus these chances. The band also covers `beside`
-    other means that are reported with it.
+    With `chances`, the sums contain 0/1 outcomes minus these chances. The band is wide enough to
+    also cover `beside` other means that are reported with the curve.
     """
     _arrays.require_fraction(confidence, "confidence")
     bins = sums.group_sums(cells.bins)
@@ -183,7 +196,7 @@ def curve_from_sums(
 def bin_ends(sums: CenteredSums, confidence: float) -> tuple[Array, Array, Array]:
     """Return the mean of each bin, and the ends of its interval, each with the given confidence.
 
-    The rows of a cluster count as one.
+    The rows of a cluster count as one row.
     """
     tail = (1 - confidence) / 2
     mean = sums.powers[0, 1] / sums.counts
@@ -198,7 +211,7 @@ def bin_ends(sums: CenteredSums, confidence: float) -> tuple[Array, Array, Array
 def rate_ends(
     mean: Array, count: Array, ends: tuple[float, float], tail: float
 ) -> tuple[Array, Array]:
-    """Return the ends of Clopper and Pearson (1934) for means of 0/1 decisions."""
+    """Return the ends of the Clopper–Pearson interval (1934) for means of 0/1 decisions."""
     low, high = ends
     size = high - low
     share = np.clip((mean - low) / size, 0, 1)
@@ -212,14 +225,14 @@ def rate_ends(
 def error_ends(
     sums: CenteredSums, scores: Array, overall: float, confidence: float
 ) -> tuple[Array, Array, Array]:
-    """Return the mean of outcome minus score in each bin, and the ends of its interval: the ends of
-    Clopper and Pearson for the share of outcomes, minus the mean score.
+    """Return the mean of the outcome minus the score in each bin, and the ends of its interval: the
+    ends of the Clopper–Pearson interval for the share of outcomes, minus the mean score.
 
-    They exclude 0 if and only if the exact test rejects, with the variance expected under the
-    scores. A standard error estimated from the outcomes would be far off where few of them are 1.
-    The effective number of rows is reduced if errors vary more than independent outcomes, in the
-    bin or in all of them together, and if the number of clusters or of effective rows is small
-    (Korn and Graubard, 1998).
+    The interval excludes 0 if and only if the exact test rejects, with the variance expected under
+    the scores. A standard error estimated from the outcomes would be far off where few outcomes are
+    1. The effective number of rows is reduced if errors vary more than those of independent
+    outcomes, in the bin or in all bins together, and if the number of clusters or of effective rows
+    is small (Korn and Graubard, 1998).
     """
     tail = (1 - confidence) / 2
     weight = sums.counts
@@ -241,16 +254,38 @@ def error_ends(
 
 
 def _excess(sums: Array, expected: Array) -> Array:
-    """Return the factor, at least 1, by which sums are larger than expected, individually or all
+    """Return the factor, at least 1, by which sums are larger than expected, each separately or all
     together.
     """
     together = float(sums.sum()) / max(float(expected.sum()), TINY)
     return np.maximum(sums / np.maximum(expected, TINY), max(together, 1))
 
 
+def value_cells(cells: Cells, counts: Integers) -> Cells:
+    """Return cells with a bin for each value of s, if there are few values; values with few rows
+    are merged with a neighbor. If that does not make more bins, the cells are returned unchanged.
+    """
+    if len(counts) > MOST_VALUES:
+        return cells
+    first = [*range(len(counts))]
+    rows = counts.tolist()
+    while len(rows) > 1 and min(rows) < LEAST_VALUE_ROWS:
+        i = rows.index(min(rows))
+        beside = [j for j in (i - 1, i + 1) if 0 <= j < len(rows)]
+        left = min(i, min(beside, key=rows.__getitem__))
+        rows[left] += rows.pop(left + 1)
+        first.pop(left + 1)
+    if len(first) <= len(cells.bins):
+        return cells
+    ends = np.cumsum(counts)
+    middle = np.cumsum(rows) - np.array(rows) / 2
+    two = [np.searchsorted(ends, middle, side=side) for side in ("left", "right")]
+    return replace(cells, bins=np.array(first), medians=cells.starts[two].mean(axis=0))
+
+
 def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
-    """Return cells whose bins are unions of neighboring bins with about equal numbers of rows;
-    None if there are no more bins than that.
+    """Return cells with wide bins, which are unions of neighboring bins with about equal numbers of
+    rows; None if there are too few bins to merge.
     """
     if len(cells.bins) <= WIDE_WINDOWS:
         return None
@@ -262,13 +297,14 @@ def wide_cells(sums: ScoreSums, cells: Cells) -> Cells | None:
 
 def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple[Array, Array]:
     """Return how far the ends of the t interval are below and above the means of bins, corrected
-    for the skewness of all bins together (Johnson, 1978; Hall, 1992); infinite for one row.
+    for the skewness in all bins together (Johnson, 1978; Hall, 1992). The distances are infinite
+    for a bin with one row.
 
     Variances and skewness are relative to the spread near each bin, since the spread may depend on
-    s. If scores have heavy tails, the relative variance of a bin is at least the geometric mean of
-    its own, to which rows with the average spread are added, and the pooled one, weighted by
-    degrees of freedom; the pooled variance has fewer degrees of freedom the more the relative
-    variances differ between bins.
+    s. If scores have heavy tails, the relative variance of a bin is at least the geometric mean,
+    weighted by degrees of freedom, of the bin's variance after adding rows with the average spread,
+    and the pooled variance. The more the relative variances differ between bins, the fewer degrees
+    of freedom the pooled variance has.
     """
     weight = sums.counts
     squares, cubes, fourths = sums.residuals(mean)
@@ -311,8 +347,8 @@ def reaches(sums: CenteredSums, mean: Array, count: Array, tail: float) -> tuple
 
 def nearby_spread(count: Array, variance: Array, borrowed: float) -> Array:
     """Return the variance of one row near each bin: the geometric mean of the variance in
-    neighboring bins and, with the weight of the borrowed rows, that in all bins, along the trend of
-    the spread.
+    neighboring bins and, with the weight of the borrowed rows, the variance in all bins, which
+    follows the trend of the spread.
     """
     total = float(count.sum())
     if not float(count @ variance) > 0:

@@ -1,5 +1,5 @@
-"""The share of the scores' variance that s explains, which also detects changes that GDP averages
-out.
+"""The share of the variance of scores that s explains, which also detects oscillations that GDP
+averages out.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ TRUSTED_ROWS = 250
 
 @dataclass(frozen=True)
 class CorrelationRatio:
-    """Share of the variance of the scores that s explains; ``float(result)`` is its value.
+    """Share of the variance of the scores that s explains; ``float(result)`` is the value.
 
     Attributes
     ----------
     value
-        The estimate; negative ones are set to zero.
+        The estimate; a negative estimate is set to zero.
     interval
         Confidence interval for the share in the population.
     standard_error
@@ -66,10 +66,10 @@ def correlation_ratio(
     r"""Share of the variance of the scores that s explains, :math:`\mathrm{Var}(E[f | S]) /
     \mathrm{Var} f`.
 
-    Zero exactly when the mean score does not depend on s, one when the score is a function of s. It
-    is the square of the largest correlation of the score with any function of s. It needs no
-    bandwidth and detects a mean that oscillates with s, which :func:`gdp` does not at its
-    resolution; its standard error is larger, about :math:`1 / \sqrt n`.
+    Zero exactly when the mean score does not depend on s, one when the score is a function of s.
+    The share is the square of the largest correlation of the score with any function of s. It needs
+    no bandwidth and detects a mean that oscillates with s too fast for the resolution of
+    :func:`gdp`. Its standard error is larger, about :math:`1 / \sqrt n`.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def correlation_ratio(
 
     Notes
     -----
-    The variance within a value of s is the variance of its rows. For a value with one row, it is
-    estimated by differences from the rows next to it, :math:`(f_{(i)} - f_{(i+1)})^2 / 2` (von
-    Neumann). The interval assumes a normal distribution; the standard error takes into account that
-    neighboring differences are correlated. A mean that changes between neighbors lowers the
-    estimate; the upper end is raised by half of the difference between the estimates from rows two
-    apart and from neighbors. An oscillation with a period of fewer than about ten rows is not
-    covered. If most values of s are repeated, the variance of the estimate falls with the share,
-    and the interval takes this into account.
+    The variance within a value of s is the variance of its rows. For a value with one row, the
+    variance is estimated from the differences to the neighboring rows, :math:`(f_{(i)} -
+    f_{(i+1)})^2 / 2` (von Neumann). The interval assumes a normal distribution; the standard error
+    takes into account that neighboring differences are correlated. A mean that changes between
+    neighbors lowers the estimate. To allow for that, the upper end is raised by half the difference
+    between the estimates from rows two apart and from neighbors. An oscillation with a period of
+    fewer than about ten rows is not covered. If most values of s are repeated, the variance of the
+    estimate falls with the share, which the interval takes into account.
 
     References
     ----------
@@ -114,13 +114,16 @@ def correlation_ratio(
 
 
 def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
-    """:func:`correlation_ratio` of validated rows."""
+    """Return the result of :func:`correlation_ratio` for validated rows."""
     _arrays.require_rows(len(rows.s), LEAST_RATIO_ROWS, "the share of variance that s explains")
     weights = rows.weights
     f = rows.scores[:, 0] - weighted_mean(weights, rows.scores[:, 0])
     n = len(f)
     if not (f != f[0]).any():
-        raise ValueError("scores are constant: they have no variance that s could explain.")
+        raise ValueError(
+            "scores are constant, so they have no variance that s could explain."
+            " Pass scores that differ."
+        )
     within, starts = _conditional_variance(rows, f)
     factor = rows.effective / (rows.effective - 1)
     square = factor * f**2
@@ -169,12 +172,12 @@ def ratio_from_rows(rows: ScoreRows, confidence: float) -> CorrelationRatio:
 
 
 def _variance_without_effect(weights: Array, within: Array, starts: Integers) -> float:
-    r"""Return the variance of the estimated variance of means that are all equal, for normal
-    scores.
+    r"""Return the variance of the estimated variance of the means if all means are equal and scores
+    are normal.
 
-    It is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values of s of
-    weight :math:`w_l` with :math:`n_l \ge 2` (effective) rows. A value with one row adds at most
-    :math:`w_l^2 \sigma^4 / n^2`, the contribution of a difference between neighbors.
+    The variance is :math:`\frac{2}{n^2} \sum_l \frac{w_l^2}{n_l (n_l - 1)} \sigma_l^4` over values
+    of s of weight :math:`w_l` with :math:`n_l \ge 2` (effective) rows. A value with one row adds at
+    most :math:`w_l^2 \sigma^4 / n^2`, the contribution of a difference between neighbors.
     """
     total = np.add.reduceat(weights, starts)
     sizes = total**2 / np.add.reduceat(weights**2, starts)

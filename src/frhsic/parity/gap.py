@@ -16,8 +16,8 @@ Steps from rows to a gap, with the shapes of intermediate results:
 :func:`largest_gaps`                 `ParityResult`              the largest over the columns
 ===================================  ==========================  ================================
 
-A node is a value of s, or several neighboring ones if there are many. :class:`.ranks.RankGap` has
-a column of decisions for each distinct decile, nine at most, and represents their mean over the
+A node is a value of s, or several neighboring values if there are many. :class:`.ranks.RankGap` has
+a column of decisions for each distinct decile, nine at most, and represents the mean gap over the
 deciles. ``docs/intervals.md`` derives each step.
 """
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 GAP_RESAMPLES = 999
 
 NUMBERS_AT_ONCE = 4_000_000
-"""Approximate number of entries in an array of a batch of columns, to limit memory."""
+"""Approximate number of entries in an array for a batch of columns; it limits memory."""
 
 
 @dataclass(frozen=True)
 class ParityResult:
-    r"""A gap in mean scores, with its uncertainty and settings. ``float(result)`` is its value.
-    With ``resamples=0`` its uncertainty is NaN.
+    r"""A gap in mean scores, with its uncertainty and settings. ``float(result)`` is the value.
+    With ``resamples=0``, the fields for the uncertainty are NaN.
 
     Attributes
     ----------
@@ -64,16 +64,16 @@ class ParityResult:
     expected_under_independence
         Expected value if the mean score did not depend on s.
     pvalue
-        p-value of the hypothesis that the mean score does not depend on s; the spread of the scores
-        may depend on s.
+        p-value for the hypothesis that the mean score does not depend on s; the spread of the
+        scores may depend on s.
     per_column
         The gap of each column of scores.
     n
         Number of rows.
     resolution
         Share of the people whose scores are averaged to estimate the mean score at a value of s;
-        value and interval refer to such means. 0 if s has few values, which are then compared
-        directly.
+        the value and the interval refer to such means. 0 if s has few values, which are then
+        compared directly.
     confidence
         Confidence of the interval.
     seed
@@ -147,22 +147,22 @@ def gdp(
 
     Zero in the population when the mean score does not depend on s, even if other properties of the
     scores do. Like its definition, the estimate does not change under increasing maps of s, such as
-    the logarithm. It scales with the scores; use :func:`standardized_gdp` to compare models whose
-    scores differ in scale.
+    the logarithm. The gap scales with the scores; use :func:`standardized_gdp` to compare models
+    whose scores differ in scale.
 
     Parameters
     ----------
     scores
         Output of the predictor, one row per observation: probabilities, logits, decisions or
-        predictions. With several columns (classes) the value is the largest gap.
+        predictions. With several columns (classes), the value is the largest gap.
     s
         One sensitive attribute.
     control_features
-        One or several columns W, such as occupation: people are compared only with people who have
-        the same W. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with :math:`g_w(s) = E[f | S =
-        s, w] - E[f | w]`. Several columns are crossed. Numbers with more than five values are
+        One or several columns W, such as the occupation: people are compared only with people who
+        have the same W. The gap is :math:`\sum_w P(w) E[|g_w(S)| \mid w]` with :math:`g_w(s) = E[f
+        | S = s, w] - E[f | w]`. Several columns are crossed. Numbers with more than five values are
         binned into fifths; strata with fewer than 50 rows, and rows with missing values, are merged
-        into "other". `controls` of the result describes the strata.
+        into "other". The attribute `controls` of the result describes the strata.
     where
         Rows to keep: a boolean mask, or a 0/1 target for equal opportunity.
     sample_weight
@@ -177,7 +177,8 @@ def gdp(
     confidence
         Confidence of the interval.
     resamples
-        Number of random draws of the noise, for interval and p-value; 0 computes only the value.
+        Number of random draws of the noise, used for the interval and the p-value; 0 computes only
+        the value.
     random_state
         Seed of the draws. The value does not depend on it.
 
@@ -185,30 +186,30 @@ def gdp(
     -----
     The mean score at s is averaged over the people whose rank along s is within half of the
     resolution, and the gap is computed from these means, so faster oscillations are averaged out. A
-    value of s shared by more people is compared on its own. If `resolution` is None, all values are
-    compared on their own if there are at most 20 with five rows or more on average, or one for each
-    such share (29 at 10,000 rows, never more than 64). More than 256 distinct values are replaced
-    by 256 ranges of equal weight.
+    value of s shared by more people is compared on its own. If `resolution` is None and s has few
+    values, all values are compared on their own: at most 20 values, or one for each such share if
+    that is more (29 at 10,000 rows, never more than 64), with five rows or more on average. More
+    than 256 distinct values are replaced by 256 ranges of equal weight.
 
     The sign is estimated by the soft sign :math:`g = 2\Phi(2x) - 1`, where x is the mean over the
     people nearby, minus the overall mean, in standard errors. That mean covers up to four times as
-    many people, provided that their means differ from the local ones by no more than noise (James
-    and Stein). Each local mean m adds :math:`g m` minus the covariance of the two due to noise, so
-    that its expectation is :math:`m\,E g` (Stein's identity): zero if the mean does not depend on
-    s, and never more than the gap. The upper end is the higher of two: one with these signs, one
-    with the signs of the local means.
+    many people as the local mean, provided that such means differ from the local means by no more
+    than noise (James and Stein). Each local mean m adds :math:`g m` minus the covariance of g and m
+    due to noise. The expectation of this term is :math:`m\,E g` (Stein's identity): zero if the
+    mean does not depend on s, and never more than the gap. The upper end is the higher of two: one
+    with these signs, one with the signs of the local means.
 
     The interval is Student's t interval, with few degrees of freedom if a few rows dominate, and
     with corrections (`frhsic.parity.interval.CORRECTIONS`): skewness (Hall, 1992); the loss due to
     uncertain signs; and, if one of two decisions is rare, the largest gap :math:`2\mu(1 - \mu)`
-    that its rate allows (Clopper and Pearson, 1934). With several columns the error probability is
-    divided among them (Bonferroni).
+    that its rate μ allows (Clopper and Pearson, 1934). With several columns, the error probability
+    is divided among the columns (Bonferroni).
 
-    The p-value is based on random draws whose mean does not vary with s and whose sums over the
-    values of s have the spread and skewness of the scores nearby (with clusters, random multiples
-    of their sums). Beyond the draws, an exponential tail is fitted, so that arbitrarily small
-    p-values are possible. The lower end of the interval is above 0 if and only if the p-value is at
-    most one minus the confidence.
+    The p-value is based on random draws whose mean does not vary with s. Their sums at each value
+    of s have the spread and skewness of the scores nearby; with clusters, the sums of each cluster
+    are multiplied by random numbers. An exponential tail is fitted beyond the draws, so that
+    arbitrarily small p-values are possible. The lower end of the interval is above 0 if and only if
+    the p-value is at most one minus the confidence.
 
     References
     ----------
@@ -261,9 +262,10 @@ def standardized_gdp(
     r"""Generalized demographic parity in standard deviations of the scores, :math:`\Delta /
     \mathrm{sd}(f)`.
 
-    It does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when the
-    scores shrink. It is at most one. The standard deviation divides by n and uses the rows that
-    `where` keeps; the standard error takes it into account (delta method).
+    This gap does not change when the scores are shifted or scaled, whereas :func:`gdp` falls when
+    the scores shrink. It is at most one. The standard deviation has the divisor n and is computed
+    on the rows that `where` keeps; the standard error of the gap takes the estimation of the
+    standard deviation into account (delta method).
 
     Parameters
     ----------
@@ -282,7 +284,8 @@ def standardized_gdp(
     assert isinstance(gap, ColumnGap)
     if (gap.sums.variance == 0).any():
         raise ValueError(
-            "scores are constant: their standard deviation is 0. Use gdp, whose value is then 0."
+            "scores are constant, so their standard deviation is 0. Use gdp instead, whose"
+            " value is 0 for constant scores."
         )
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state))
     return largest_gap(gap.standardized_gap(), options)
@@ -290,7 +293,7 @@ def standardized_gdp(
 
 def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> float:
     r"""Mean distance of the conditional mean prediction from the overall mean, :math:`E_S |E[f | S]
-    - E f|`, for the worst attribute.
+    - E f|`, for the attribute with the largest distance.
 
     Zero in the population when the mean prediction does not depend on s. Use it in scorers and
     searches; :func:`frhsic.parity.gdp` adds an interval and the value under independence.
@@ -298,7 +301,7 @@ def gdp_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any) -> floa
     Parameters
     ----------
     y_true
-        Ignored; part of the signature of metrics.
+        Ignored; present because metrics have this argument.
     y_pred
         Probabilities, decisions 0/1, or predictions. With several columns, the largest gap is
         returned.
@@ -394,8 +397,8 @@ def rank_gap(
 def gap_of_rows(
     rows: ScoreRows, options: GapOptions, *, ranks: bool = False, resolution: float | None = None
 ) -> ParityResult:
-    """Return :func:`gdp`, or :func:`rank_gap`, of validated rows, within their strata if they have
-    any.
+    """Return the result of :func:`gdp` or :func:`rank_gap` for validated rows, within strata if
+    there are any.
     """
     gap = measured_gap(rows, ranks=ranks, resolution=resolution)
     if isinstance(gap, ColumnGap):
@@ -407,8 +410,8 @@ def gap_of_rows(
 def measured_gap(
     rows: ScoreRows, *, ranks: bool = False, resolution: float | None = None
 ) -> ColumnGap | RankGap:
-    """Return the gaps of all columns of scores, each with its own random numbers, or the gap of
-    ranks.
+    """Return the gaps of all columns of scores, with separate random numbers for each column, or
+    the gap of ranks.
     """
     if ranks:
         return RankGap(rows)
@@ -428,12 +431,12 @@ def gaps_by_column(
     resamples: int = GAP_RESAMPLES,
     random_state: _arrays.RandomState = 0,
 ) -> list[ParityResult]:
-    """Return :func:`gdp` (or :func:`rank_gap`) of each column of scores, without the test of no
-    gap.
+    """Return the result of :func:`gdp` (or :func:`rank_gap`) for each column of scores, without the
+    test of no gap.
 
-    The columns share their windows and their random numbers, so many columns take little more time
-    than one; `strata` has the stratum of each row. `expected_under_independence` and `pvalue` are
-    NaN, and no test moves the lower end.
+    The columns share windows and random numbers, so many columns take little more time than one.
+    `strata` has the stratum of each row. `expected_under_independence` and `pvalue` are NaN, and
+    the lower end is not adjusted to agree with a test.
     """
     rows = check_rows(scores, s, None, sample_weight, groups, strata)
     options = GapOptions(confidence, resamples, _arrays.integer_seed(random_state), test=False)
@@ -458,14 +461,14 @@ def gaps_by_column(
 
 
 def largest_gap(gap: ColumnGap | RankGap, options: GapOptions) -> ParityResult:
-    """Return the largest gap of the columns, with its interval and its test."""
+    """Return the largest gap among the columns, with its interval and test."""
     (result,) = largest_gaps(gap, options)
     return result
 
 
 def largest_gaps(gap: ColumnGap | RankGap, options: GapOptions) -> list[ParityResult]:
-    """Return the largest gap along the last axis of a batch, with its interval and its test;
-    :func:`.intervals.agreed_low` uses the test to make the lower end consistent.
+    """Return the largest gap along the last axis of a batch, with its interval and test;
+    :func:`.intervals.agreed_low` makes the lower end consistent with the test.
     """
     values = np.atleast_2d(gap.value)
     place = np.arange(len(values)), values.argmax(axis=1)
@@ -505,8 +508,8 @@ def largest_gaps(gap: ColumnGap | RankGap, options: GapOptions) -> list[ParityRe
 def independence_test(
     gap: ColumnGap | RankGap, options: GapOptions
 ) -> tuple[list[float], list[float]]:
-    """Return the p-value of each largest gap along the last axis of a batch, and its expected value
-    if the mean score did not depend on s.
+    """Return the p-value of the largest gap along the last axis of a batch, and the expected value
+    of this gap if the mean score did not depend on s.
     """
     values = np.atleast_2d(gap.value)
     null = gap.null(options).reshape(*values.shape, -1).max(axis=1)
@@ -520,14 +523,15 @@ def independence_test(
 
 
 def tail_share(null: Array, value: float) -> float:
-    r"""Return the p-value of a value: the share of draws that reach it, the sample included.
+    r"""Return the p-value of an estimate: the share of draws that are at least as large, counting
+    the sample as one more draw.
 
-    If fewer than ten of B draws reach it, the largest k = B/10 give the tail beyond the next one.
-    Their excesses are treated as exponential, with an unknown mean that is estimated by :math:`\bar
-    x`. The probability of an excess x is then :math:`(1 + x / k \bar x)^{-k}`, which is
-    :math:`e^{-x / \bar x}` for many draws, and the p-value :math:`\frac{k + 1}{B + 1}` times that.
-    Normal draws have lighter tails than an exponential distribution; draws of Student's t with few
-    degrees of freedom have heavier ones.
+    If fewer than ten of B draws are as large, the tail is fitted to the largest k = B/10 draws.
+    Their excesses over the next smaller draw are treated as exponential, with an unknown mean that
+    is estimated by :math:`\bar x`. The probability of an excess x is then :math:`(1 + x / k \bar
+    x)^{-k}`, which is :math:`e^{-x / \bar x}` for many draws, and the p-value is :math:`\frac{k +
+    1}{B + 1}` times this probability. Normal draws have lighter tails than an exponential
+    distribution; draws of Student's t with few degrees of freedom have heavier ones.
     """
     draws = len(null)
     count = int((null >= value).sum())

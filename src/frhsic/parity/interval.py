@@ -1,10 +1,10 @@
-"""How the interval of a gap is computed from an estimate: the ends of Student's t interval, moved
-by corrections.
+"""The interval of a gap, computed from an estimate: the ends of Student's t interval, moved by
+corrections.
 
 ``GapEstimate → student_ends → CORRECTIONS, one after another → Ends``. A correction is a function
 that moves the ends; its docstring says why and by how much. ``benchmarks/corrections.py`` measures
-the effect of each, ``benchmarks/laws.py`` how often intervals cover the true value, and
-``docs/intervals.md`` derives them.
+the effect of each correction, ``benchmarks/laws.py`` measures how often intervals cover the true
+value, and ``docs/intervals.md`` derives the corrections.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from scipy.special import betaincinv, stdtrit
 from frhsic.parity.sums import CenteredSums
 
 FEW_DECISIONS = 7.5
-"""Up to this many rows (or clusters) with the rarer decision, the upper end of a gap is at least
-the largest gap that their rate allows. Not a whole number, so that rounding has no effect.
+"""With at most this many rows (or clusters) with the rarer decision, the upper end of a gap is at
+least the largest gap that the rate of this decision allows. The number is not whole, so that
+rounding has no effect.
 """
 
 
@@ -33,17 +34,17 @@ class GapEstimate:
     value
         The estimate.
     error
-        Its standard error.
+        Standard error of the estimate.
     skewness
-        Its skewness.
+        Skewness of the estimate.
     freedom
         Degrees of freedom of the standard error.
     lost
         Bound on the expected loss of the estimate due to uncertain signs; 0 for the estimate that
-        determines the lower end (its upper end is used if it is higher).
+        determines the lower end.
     decisions
-        The sums of scores; if these are 0/1 decisions or all equal, their rate bounds the gap. None
-        for ranks.
+        The sums of scores; if the scores are 0/1 decisions or all equal, their rate bounds the gap.
+        None for ranks.
     """
 
     value: Any
@@ -56,23 +57,23 @@ class GapEstimate:
 
 @dataclass(frozen=True)
 class Ends:
-    """The two ends of an interval, or of several."""
+    """The two ends of an interval, or of several intervals."""
 
     low: Any
     high: Any
 
 
 def student_ends(estimate: GapEstimate, tail: float) -> Ends:
-    """Return the ends of the t interval, since the standard error is estimated; the lower end is at
-    least 0, as gaps are never negative.
+    """Return the ends of Student's t interval, because the standard error is estimated. If the
+    estimate is negative, the upper end is measured from 0, because gaps are never negative.
     """
     reach = _t_quantile(estimate, tail) * estimate.error
     return Ends(estimate.value - reach, np.maximum(estimate.value, 0.0) + reach)
 
 
 def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Move the end of the longer tail out by γ(2q² + 1)/6 standard errors, at most 1.5 q: an
-    interval for the mean of skewed scores misses more often on that side.
+    """Move the end on the side of the longer tail out by γ(2q² + 1)/6 standard errors, at most 1.5
+    q, because an interval for the mean of skewed scores misses more often on that side.
     """
     quantile = _t_quantile(estimate, tail)
     below, above = skewed_reach(estimate.error, estimate.skewness, quantile)
@@ -81,10 +82,10 @@ def skewness(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def skewed_reach(error: Any, skewness: Any, quantile: Any) -> tuple[Any, Any]:
-    """Return how far the ends of an interval are below and above a mean of known skewness.
+    """Return how far the ends of an interval are below and above a mean with the given skewness.
 
-    The end on the side of the longer tail is moved out by the first term of Edgeworth's expansion
-    of Student's t (Hall, 1992); the other is not moved in.
+    The end on the side of the longer tail is moved out by the first term of the Edgeworth expansion
+    of Student's t (Hall, 1992); the other end is not moved.
     """
     shift = np.clip(skewness * (2 * quantile**2 + 1) / 6, -1.5 * quantile, 1.5 * quantile)
     return error * (quantile + np.maximum(-shift, 0)), error * (quantile + np.maximum(shift, 0))
@@ -102,12 +103,14 @@ def uncertain_signs(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
-    """Raise the upper end to the largest possible gap 2μ(1 - μ) of 0/1 decisions if there are too
-    few of the rarer kind to estimate a gap; otherwise lower it to that gap.
+    """Bound the upper end by the largest possible gap 2μ(1 - μ) of 0/1 decisions: raise it to that
+    gap if there are too few of the rarer decisions to estimate a gap; otherwise, lower it to that
+    gap if it is larger.
 
-    μ is the upper end for the rarer rate by Clopper and Pearson (1934); rows of a cluster count as
-    one. If all scores are the same number from 0 to 1, it is the rate of a different score, as far
-    away as possible. Equal scores outside this range have no such bound.
+    μ is the upper end of the Clopper–Pearson interval (1934) for the rate of the rarer decision;
+    the rows of a cluster count as one row. If all scores are the same number from 0 to 1, μ is the
+    rate of a different score, as far away as possible. For equal scores outside this range, there
+    is no such bound.
     """
     sums = estimate.decisions
     if sums is None:
@@ -127,7 +130,7 @@ def decision_rates(ends: Ends, estimate: GapEstimate, tail: float) -> Ends:
 
 
 CORRECTIONS = (skewness, uncertain_signs, decision_rates)
-"""The corrections of the ends, in this order."""
+"""The corrections, in the order in which they are applied."""
 
 
 def corrected_ends(
@@ -135,7 +138,7 @@ def corrected_ends(
     tail: float,
     corrections: Sequence[Callable[[Ends, GapEstimate, float], Ends]] = CORRECTIONS,
 ) -> Ends:
-    """Return the ends of the interval, with error probability `tail` on each side."""
+    """Return the corrected ends of the interval, with error probability `tail` on each side."""
     ends = student_ends(estimate, tail)
     for correction in corrections:
         ends = correction(ends, estimate, tail)

@@ -1,4 +1,4 @@
-"""The language of limits, shared by fitting, choosing, auditing and the command line.
+"""The limits accepted by estimators, audits, the selection of weights and the command line.
 
 ================================  =============================================================
 ``0.05``                          a bound: the upper end of the gap's interval is at most 0.05
@@ -56,13 +56,13 @@ class Limit:
     measure
         Key of the number, such as ``"gdp"``.
     among
-        ``"all"`` rows, those with the ``"favourable"`` outcome, or people with ``"equal"``
-        controls.
+        Rows or people that the limit applies to: ``"all"`` rows, rows with the ``"favourable"``
+        outcome, or people with ``"equal"`` controls.
     attribute
-        The attribute that the limit applies to; None for all of them.
+        The attribute that the limit applies to; None for all attributes.
     base
         What `value` is a share of: the unconstrained ``"gap"`` (in an audit, the gap of an earlier
-        audit) or the ``"base rate"``; empty if it is a plain number.
+        audit) or the ``"base rate"``; empty if the limit is a plain number.
     """
 
     value: float
@@ -78,7 +78,7 @@ class Limit:
 
     @property
     def is_aim(self) -> bool:
-        """Whether it is a target for the estimate: a share of the gap, or 0 for the smallest
+        """Whether the limit is a target for the estimate: a share of the gap, or 0 for the smallest
         gap.
         """
         return self.base == "gap" or self.value == 0
@@ -94,14 +94,16 @@ class Limit:
         return f"{100 * self.value:.10g}%{' of base rate' if self.base == 'base rate' else ''}"
 
     def bound(self, gap: float, base_rate: float | None = None) -> float:
-        """Return the limit as a number, given the gap and base rate that a share may refer to."""
+        """Return the limit as a number, given the gap and the base rate that a share may refer
+        to.
+        """
         if self.base == "gap":
             return self.value * gap
         if self.base == "base rate":
             if base_rate is None or base_rate <= 0:
                 raise ValueError(
-                    "the limit is a share of the base rate, which is not positive here; pass a"
-                    " number."
+                    "the limit is a share of the base rate, but the base rate is not positive;"
+                    " pass a number."
                 )
             return self.value * base_rate
         return self.value
@@ -109,7 +111,7 @@ class Limit:
 
 def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | None:
     r"""Return the approximate number of rows that would show that an estimate meets its limit,
-    :math:`n \, ((e - v) / (l - v))^2`; None unless the estimate meets the limit.
+    :math:`n \, ((e - v) / (l - v))^2`; None if the estimate does not meet the limit.
 
     The distance from the estimate v to the end e of its interval shrinks as :math:`1 / \sqrt n`, so
     with that many rows the interval ends at the limit l, if the estimate stays the same.
@@ -129,7 +131,7 @@ def rows_to_settle(rows: int, value: float, end: float, limit: float) -> int | N
 
 
 def measure_name(measure: str, among: str) -> str:
-    """Return the name of a measure in limits.
+    """Return the name by which limits refer to a measure.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def parse_limits(limit: LimitLike, measures: Sequence[str]) -> tuple[Limit, ...]
     limit
         A number, a share, a string, a dictionary keyed by attribute, a list of these, or None.
     measures
-        Names of the measures that can be limited here. Plain numbers and shares apply to the first.
+        Names of the measures that can be limited. Plain numbers and shares limit the first measure.
 
     Examples
     --------
@@ -223,8 +225,8 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
 
 
 def _make_limit(name: str, value: float, base: Any) -> Limit:
-    """Return a limit on a measure given by the name in the text; raise if there is no such
-    measure.
+    """Return a limit on the measure with the given name; raise an error if the limit is invalid for
+    this measure.
     """
     first, _, rest = name.partition(".")
     among: Any = next((key for key, prefix in PREFIXES.items() if first == prefix), "all")
@@ -233,7 +235,7 @@ def _make_limit(name: str, value: float, base: Any) -> Limit:
         base = ""  # a share of itself: 80 % is 0.8
         if not 0 < value <= 1:
             raise ValueError(
-                f"the limit on {name} is {format_exact(value)}; it must be a share of at most 1."
+                f"the limit on {name} is {format_exact(value)}; pass a share of at most 1."
             )
     if base and (measure not in SHARED or (base == "base rate" and measure != "gdp")):
         raise ValueError(
@@ -251,7 +253,7 @@ def _example(name: str) -> str:
 def limits_by_attribute(
     limits: Iterable[Limit], names: Sequence[str]
 ) -> dict[str, tuple[Limit, ...]]:
-    """Return the limits of each attribute; raise if one names an unknown attribute.
+    """Return the limits for each attribute; raise an error if a limit names an unknown attribute.
 
     Examples
     --------

@@ -1,19 +1,19 @@
 r"""Local means of scores along s, averaged over a fixed share of the people, and their noise.
 
-Everything is computed from sums over the *nodes* (a value of s, or several neighboring ones if
-there are many), as a matrix or a vector over them:
+A *node* is a value of s, or several neighboring values if there are many. Everything is computed
+from sums over nodes, as a vector or a matrix with an entry per node:
 
-1. counts of rows → `Windows`: the people who are averaged with those at each node;
-2. sums of scores → local means minus the mean of all, or of the stratum, :math:`\hat m = D t`,
-shape
+1. counts of rows → `Windows`: the people who are averaged with those at each node; 2. sums of
+scores → local means minus the mean of all rows, or of the stratum, :math:`\hat m = D t`, shape
    (nodes,);
-3. residuals about them → noise of the sums, of independent rows or of clusters;
-4. both → the variance of each local mean, and draws of all of them, shape (nodes, draws).
+3. residuals from the local means → noise of the sums, for independent rows or for clusters; 4.
+local means and noise → the variance of each local mean, and draws of all local means, shape (nodes,
+draws).
 
-Windows and everything computed from them alone are shared by all columns of a batch; the other
+Windows, and arrays computed from windows alone, are shared by all columns of a batch; the other
 arrays have leading axes (…) for the columns.
 
-:mod:`frhsic.parity.gap` lists the steps before and after.
+:mod:`frhsic.parity.gap` lists the previous and the following steps.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from frhsic.parity.rows import Array
 from frhsic.parity.sums import ALL_NODES, FINEST, TINY, CenteredSums, window_share
 
 FEW_VALUES = 20
-"""Up to this many values of s are compared on their own, unless a resolution was passed; more if
-the share of the people is small, fewer with few rows.
+"""Unless a resolution is passed, up to this many values of s are compared on their own; more if the
+share of the people averaged is small, fewer with few rows.
 """
 
 ROWS_PER_VALUE = 5.0
-"""Fewest rows per value, on average, with which values are compared on their own: single rows have
-no spread, so the noise of their means would appear to be small.
+"""Smallest average number of rows per value if values are compared on their own. A single row has
+no spread, so the noise of its mean would appear to be small.
 """
 
 WIDE = 4.0
-"""Number of people used to estimate the spread of the scores, and the sign of a gap that doesn't
-change significantly among them, as a multiple of the number of people whose scores are averaged.
+"""Number of people used to estimate the spread of the scores, as a multiple of the number of people
+whose scores are averaged. The sign of a gap is also estimated from this many people if the gap
+doesn't change significantly among them.
 """
 
 CHANCE = 2.0
@@ -55,17 +56,19 @@ BORROWED_ROWS = 10.0
 """Number of rows with the spread of all scores that are added to the spread near a node."""
 
 TREND_STEPS = 25
-"""Most steps for the trend of the spread by s; six are usual."""
+"""Most steps in the search for the trend of the spread along s; usually, six are enough."""
 
 STEEPEST = (-10.0, 10.0)
-"""Allowed slopes of the log variance along the ranks of s; at e¹⁰, the spread grows 150-fold."""
+"""Range of slopes of the log variance along the ranks of s; with a slope of 10, the spread grows
+150-fold.
+"""
 
 
 class Windows:
-    """The people whose scores are averaged with those at each node: everyone in its stratum whose
-    rank is within half a share of its own; a node counts partially if only some of its ranks are. A
-    value of s with a larger share is not averaged with others, nor is any value if there are few
-    (`FEW_VALUES`).
+    """The people whose scores are averaged with those at each node: everyone in the node's stratum
+    whose rank is within half a share of the node's rank. If only some of the ranks in another node
+    are that close, this other node counts partially. A value of s shared by more people is not
+    averaged with other values, and no values are averaged if there are only a few (`FEW_VALUES`).
 
     Attributes
     ----------
@@ -73,11 +76,11 @@ class Windows:
         Share of the people in each stratum whose scores are averaged; 0 if no values of s are
         merged.
     share
-        The largest of these.
+        The largest of these shares.
     weights
         Share of each node in each window, of shape (nodes, nodes).
     deviations
-        Matrix that maps sums over the nodes to local means minus the mean of their stratum.
+        Matrix that maps sums over the nodes to local means, each minus the mean of its stratum.
     """
 
     def __init__(self, sums: CenteredSums, share: float | None = None) -> None:
@@ -142,12 +145,12 @@ def node_shares(counts: Array, share: float) -> Array:
 
 
 def spread_trend(counts: Array, squares: Array) -> Array:
-    """Return the variance at nodes relative to a common level: the exponential of a linear trend
-    along their ranks (Harvey, 1976), shrunk according to its noise; from counts and sums of
-    squares, (…, nodes).
+    """Return the variance at the nodes relative to a common level, given counts and sums of
+    squares, (…, nodes): the exponential of a linear trend along the ranks (Harvey, 1976), which is
+    shrunk according to its noise.
 
-    Otherwise, since the spread is averaged over many people, a spread that grows 55-fold along s
-    would appear half as large at its end, where most of the noise is.
+    Without a trend, a spread that grows 55-fold along s would appear half as large as it is at the
+    end where most of the noise is, because the spread is averaged over many people.
     """
     if len(counts) < 3:
         return np.ones_like(squares)
@@ -180,16 +183,16 @@ def spread_trend(counts: Array, squares: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowNoise:
-    """Noise of the sums of independent rows over nodes: variance and skewness of each sum, (…,
-    nodes).
+    """Noise in the sums over nodes if rows are independent: the variance and the skewness of each
+    sum, (…, nodes).
     """
 
     variance: Array
     skewness: Array
 
     def draw(self, seeds: Sequence[Any], draws: int) -> Array:
-        """Draw the sums, of shape (…, nodes, draws), as gamma variables with these moments, from
-        one seed for each column.
+        """Draw the sums, of shape (…, nodes, draws), as gamma variables with this variance and
+        skewness, with one seed for each column.
         """
         *columns, nodes = self.variance.shape
         shape = 4 / np.maximum(np.abs(self.skewness), 0.01)[..., None] ** 2
@@ -206,7 +209,7 @@ class RowNoise:
 
 @dataclass(frozen=True, eq=False)
 class ClusterNoise:
-    """Noise of the sums over nodes if rows are clustered: the contribution of each cluster to each
+    """Noise in the sums over nodes if rows are clustered: the contribution of each cluster to each
     sum, of shape (nodes, clusters), with columns of scores stacked vertically, and the shape of the
     sums.
     """
@@ -235,15 +238,15 @@ class ClusterNoise:
         return np.reshape(each, (*columns, -1))
 
     def draw(self, seeds: Sequence[Any], draws: int) -> Array:
-        """Draw the sums, of shape (…, nodes, draws): contributions of clusters times normal random
-        numbers, which columns share.
+        """Draw the sums, of shape (…, nodes, draws), as contributions of clusters times normal
+        random numbers; all columns share the random numbers.
         """
         normal = np.random.default_rng(seeds[0]).standard_normal((self.parts.shape[1], draws))
         return np.reshape(self.parts @ normal, (*self.shape, draws))
 
 
 class LocalMeans:
-    """Local means minus the mean of their stratum at the nodes, (…, nodes), and their noise.
+    """Local means at the nodes, each minus the mean of its stratum, (…, nodes), and their noise.
 
     Attributes
     ----------
@@ -254,7 +257,7 @@ class LocalMeans:
     variance
         Variances of the local means.
     step_variance
-        Variances of the steps from the means over more people to the local ones.
+        Variances of the steps from the means over more people to the local means.
     step_covariance
         Covariances of local means and steps.
     freedom
@@ -299,13 +302,13 @@ class LocalMeans:
         return np.asarray(variance * np.maximum(shared, 1))
 
     def draw(self, seeds: Sequence[Any], draws: int) -> tuple[Array, Array]:
-        """Draw the noise of the local means, and of the means over more people, of shape (…, nodes,
-        draws), from one seed for each column.
+        """Draw the noise of the local means and of the means over more people, of shape (…, nodes,
+        draws), with one seed for each column.
         """
         return self.means_from_sums(self.noise.draw(seeds, draws))
 
     def means_from_sums(self, sums: Array) -> tuple[Array, Array]:
-        """Return the local means, and the means over more people, computed from drawn sums over the
+        """Return the local means and the means over more people, computed from drawn sums over the
         nodes.
         """
         windows = self.windows
@@ -316,8 +319,8 @@ class LocalMeans:
         return mean, wide
 
     def shrinkage(self, mean: Array, wide: Array) -> Array:
-        """Return the share of the steps from the means over more people that is treated as noise,
-        for each of the draws (James and Stein).
+        """For each draw, return the share of the steps from the means over more people to the local
+        means that is treated as noise (James and Stein).
         """
         noise = (self.step_variance @ self.sums.counts)[..., None]
         energy = (self.sums.counts @ (mean - wide) ** 2) / np.maximum(noise, TINY)
@@ -325,11 +328,11 @@ class LocalMeans:
         return np.asarray(1 / np.maximum(energy / chance, 1))
 
     def _row_noise(self) -> RowNoise:
-        """Return the noise of independent sums, each from the spread of the rows nearby.
+        """Return the noise of independent sums, estimated from the spread of the rows nearby.
 
-        Rows of a cluster at one node count as one. Rows with large weights pull the local mean
-        towards themselves, so their own residuals are small; the spread is therefore the larger of
-        the unweighted and the weighted one.
+        Rows of a cluster at one node count as one row. Rows with large weights pull the local mean
+        towards themselves, so their residuals are small. Therefore, the larger of the unweighted
+        and the weighted spread is used.
         """
         sums = self.sums
         windows = self.windows

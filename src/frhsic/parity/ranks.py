@@ -24,24 +24,26 @@ from frhsic.parity.sums import TINY, Cells, ScoreSums
 TENTHS = np.arange(1, 10) / 10
 
 NEAR_DECILE = 0.05
-"""Rows within this distance in rank of a decile determine how the gap changes with it."""
+"""Rows whose rank is within this distance of a decile determine how the gap changes with the
+decile.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class DecidedRows:
-    """Rows with their decision at each threshold, or sums over such rows in one node and range of
-    ranks.
+    """Rows with the decision at each threshold, or sums over such rows within one node and one
+    range of ranks.
 
     Attributes
     ----------
     decisions
-        Whether the score exceeds each threshold, as 0 and 1, (rows, thresholds).
+        Whether the score exceeds each threshold, as 0 or 1, (rows, thresholds).
     tied
         Whether the score equals the threshold.
     rank
         Share of the rows up to this one.
     node
-        Node of the attribute.
+        Node of the attribute that the row is in.
     means
         Mean decisions of the stratum of each row, (rows, thresholds).
     powers
@@ -67,12 +69,12 @@ class RankSums:
     Attributes
     ----------
     edges
-        Scores between the ranges, increasing, (E,): there are ranges below, between and above them,
-        and one for scores equal to each edge.
+        Edges between the ranges of scores, increasing, (E,). There are ranges below, between and
+        above the edges, and a range for scores equal to each edge.
     powers
         Sums of the powers 1 to 4 of the weights, (4, cells, 2 E + 1).
     rows
-        Number of rows of each cell.
+        Number of rows in each cell.
     low, high
         Smallest and largest value of the attribute in each cell.
     strata
@@ -96,7 +98,7 @@ class RankSums:
         cells: Cells,
         strata: Integers | None = None,
     ) -> RankSums:
-        """Return the sums over the given rows."""
+        """Compute the sums over the given rows."""
         weights = np.ones(len(s)) if weights is None else weights
         at = np.searchsorted(edges, score)
         tied = edges[np.minimum(at, len(edges) - 1)] == score
@@ -223,7 +225,7 @@ class RankGap:
         self.resolution = self.windows.share
 
     def null(self, options: GapOptions) -> Array:
-        """Return values of random draws in which no decision depends on s."""
+        """Return estimates for random draws in which no decision depends on s."""
         columns = self.columns
         if self.entries.clusters is not None:
             return np.asarray(self.shares @ columns.null(options))
@@ -250,8 +252,8 @@ class RankGap:
         return np.asarray(spread[:, None] * normal)
 
     def decision_root(self, rate: Array) -> Array:
-        """Return a square root of the covariance of the decisions of one row, of shape (decisions,
-        decisions), if the score is independent of s.
+        """Return a square root of the covariance matrix of the decisions for one row, of shape
+        (decisions, decisions), if the score is independent of s.
         """
         covariance = np.minimum.outer(rate, rate) - np.outer(rate, rate)
         values, vectors = np.linalg.eigh(covariance * self.columns.sums.bessel)
@@ -274,7 +276,7 @@ class RankGap:
         return np.asarray(weights * (each @ self.shares) / n)
 
     def estimates(self, options: GapOptions) -> tuple[GapEstimate, GapEstimate]:
-        """Return the estimates for the lower and the upper end."""
+        """Return what the lower and the upper end are computed from."""
         columns = self.columns
         lost = wrong_sign_loss(columns.shares, columns.fine_signs)
         upper = self._estimate(columns.fine_signs, options)

@@ -1,4 +1,4 @@
-"""Rows of scores, validated once and sorted by s: the input of every gap and curve."""
+"""Rows of scores, validated once and sorted by s, from which gaps and curves are computed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ScoreRows:
 
     @property
     def stratum_means(self) -> Array:
-        """Mean scores of each stratum, or of all rows, (strata, columns)."""
+        """Mean scores in each stratum, or of all rows without strata, (strata, columns)."""
         if self.strata is None:
             return weighted_mean(self.weights, self.scores)[None]
         total = np.bincount(self.strata, self.weights)
@@ -66,7 +66,9 @@ def check_rows(
     clusters: Any = None,
     strata: Integers | None = None,
 ) -> ScoreRows:
-    """Convert and check the inputs, and keep the rows of `where`; see :func:`score_rows`."""
+    """Convert and check the inputs, and keep the rows that `where` selects; see
+    :func:`score_rows`.
+    """
     _arrays.require_same_rows((scores, "scores"), (where, "where"), (clusters, "groups"))
     given = [(scores, "scores"), (s, "s")]
     if sample_weight is not None:
@@ -102,8 +104,8 @@ def score_rows(
     labels: NDArray[Any] | None = None,
     strata: Integers | None = None,
 ) -> ScoreRows:
-    """Return validated rows, sorted, without those of weight zero; raise if no gap can be computed
-    from them.
+    """Sort validated rows, and drop those with weight zero; raise an error if no gap can be
+    computed from the remaining rows.
     """
     if weights is None:
         weights = np.ones(len(f))
@@ -118,7 +120,7 @@ def score_rows(
     if labels is not None:
         clusters = np.unique(labels[kept], return_inverse=True)[1][order]
         if clusters.max() == 0:
-            raise ValueError("groups is the same in all rows; at least two groups are needed.")
+            raise ValueError("groups is the same in all rows; pass at least two groups.")
     return ScoreRows(
         scores=np.ascontiguousarray(f[order]),
         s=s[order],
@@ -129,14 +131,14 @@ def score_rows(
 
 
 def one_column(rows: ScoreRows) -> ScoreRows:
-    """Return the rows; raise if their scores have several columns."""
+    """Return the rows; raise an error if the scores have several columns."""
     if rows.scores.shape[1] > 1:
         raise ValueError(f"scores has {rows.scores.shape[1]} columns; pass one class at a time.")
     return rows
 
 
 def levels(s: Array) -> Integers:
-    """Return the first row of each distinct value of a sorted sample."""
+    """Return the index of the first row with each distinct value in a sorted sample."""
     return np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
 
 

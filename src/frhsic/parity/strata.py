@@ -1,5 +1,5 @@
-"""People with the same control features: columns crossed into strata, each with enough rows for its
-own gap.
+"""People with the same control features: columns are crossed into strata, each with enough rows for
+a separate gap.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from frhsic.tables.columns import (
 )
 
 FIFTHS = 5
-"""Number of bins of equal size for a numeric control with more distinct values."""
+"""Number of bins with about equal counts for a numeric control with more distinct values."""
 
 LEAST_STRATUM_ROWS = 50
-"""Fewest rows of a stratum; with fewer, the interval of its gap is too wide to be useful."""
+"""Fewest rows in a stratum; with fewer rows, the interval of the gap is too wide to be useful."""
 
 MOST_STRATA = 32
-"""Most strata; the others are merged."""
+"""Largest number of strata; all other strata are merged."""
 
 OTHER = "other"
 
@@ -49,7 +49,7 @@ class ControlColumn:
 
     @classmethod
     def fit(cls, column: pd.Series[Any], name: str) -> ControlColumn:
-        """Return the levels of a column."""
+        """Learn the levels of a column."""
         present = column[~is_missing(column)]
         if column_kind(column) in ("number", "date") and present.nunique() > FIFTHS:
             values = np.sort(numbers(present, name))
@@ -61,7 +61,7 @@ class ControlColumn:
         return cls(name, levels=tuple(dict.fromkeys(texts)))
 
     def codes(self, column: pd.Series[Any]) -> Integers:
-        """Return the level of each row, or -1 if its value is missing or new."""
+        """Return the index of each row's level, or -1 if the value is missing or new."""
         if self.cuts:
             values = numbers(column, self.name)
             level = np.searchsorted(self.cuts, values)
@@ -88,15 +88,16 @@ class Strata:
     Attributes
     ----------
     columns
-        The levels of each control.
+        How the values of each control are mapped to levels.
     levels
         The level of each control in each stratum.
     rows
-        Number of rows of the fit in each stratum; the last one counts all other rows.
+        Number of rows in each stratum when the strata were fitted; the last number is that of all
+        other rows.
     joined
         Number of combinations of levels with few rows, which were merged into "other".
     missing
-        Number of rows with a missing control; they are also in "other".
+        Number of rows with a missing control, which are also in "other".
 
     Examples
     --------
@@ -113,7 +114,7 @@ class Strata:
 
     @classmethod
     def fit(cls, controls: Any, *, least: int = LEAST_STRATUM_ROWS) -> Strata:
-        """Return the strata of the given rows, each with at least `least` of them."""
+        """Define strata, each with at least `least` of the given rows."""
         table = control_frame(controls)
         columns = tuple(ControlColumn.fit(table[name], str(name)) for name in table)
         codes = np.column_stack([column.codes(table[column.name]) for column in columns])
@@ -131,7 +132,9 @@ class Strata:
         )
 
     def codes(self, controls: Any) -> Integers:
-        """Return the stratum of each row; `other` if its controls are missing, new or rare."""
+        """Return the stratum of each row; this is `other` if the row's controls are missing, new or
+        rare.
+        """
         table = control_frame(controls)
         names = self._names
         if len(names) == 1 and table.shape[1] == 1:
@@ -148,7 +151,7 @@ class Strata:
         return np.asarray(places[tuple(codes.T)])  # level -1 gives the last one
 
     def recounted(self, controls: Any) -> Strata:
-        """Return the same strata with the row counts of other rows."""
+        """Return the same strata with the counts of different rows."""
         codes = self.codes(controls)
         table = control_frame(controls)
         if table.shape[1] > 1:  # a single column may have a different name
@@ -163,7 +166,7 @@ class Strata:
 
     @property
     def other(self) -> int:
-        """Code of the rows without their own stratum; the last one."""
+        """Code of the last stratum, for rows whose combination of controls has no stratum."""
         return len(self.levels)
 
     @property
@@ -182,7 +185,7 @@ class Strata:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that say what was binned and merged."""
+        """Sentences about the controls that were binned and the strata that were merged."""
         notes = [
             f"{column.name} is numeric and was split into {len(column.texts)} bins of about equal"
             f" size: {'; '.join(column.texts)}."
@@ -225,6 +228,6 @@ def control_frame(controls: Any) -> pd.DataFrame:
         table = pd.DataFrame(controls).reset_index(drop=True)
         table.columns = pd.Index(_arrays.column_names([], name, table.shape[1]))
     if table.shape[1] == 0:
-        raise ValueError("control_features has no columns.")
+        raise ValueError("control_features has no columns; pass at least one column, or None.")
     check_distinct(table.columns, "control_features")
     return table

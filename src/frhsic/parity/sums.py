@@ -1,15 +1,15 @@
-r"""Sums of scores over cells along s, which can be added over parts of the data.
+r"""Sums of scores over cells along s; the sums of parts of the data can be added.
 
-The cells are fine enough for the nodes of GDP (a value of s, or several neighboring ones if there
-are many) and for the bins of its curve. They are sums of :math:`w^p (f - c)^j` over the rows of
-each cell; with clusters, also the sums over each cluster's rows in a cell. With strata, the cells
-of the first stratum come first, then those of the next: the ranges of s are the same, so adding the
-strata gives the sums of all rows. The results are the same as without parts, except that if s has
-many values, the edges of their cells come from a sample.
+The cells are fine enough for the nodes of GDP (a value of s, or several neighboring values if there
+are many) and for the bins of the curve. The sums are those of :math:`w^p (f - c)^j` over the rows
+in each cell and, with clusters, over the rows of each cluster in a cell. With strata, the cells of
+the first stratum come first, then those of the second stratum, and so on. All strata have the same
+ranges of s, so adding their sums gives the sums of all rows. Computing the sums in parts does not
+change the results, except that if s has many values, the edges of the cells come from a sample.
 
 Several columns of scores of the same rows are a batch: arrays that depend on the scores have
-leading axes (…) for the columns, those that depend only on s, weights and clusters have none. One
-column has no such axes.
+leading axes (…) for the columns; arrays that depend only on s, weights and clusters do not. A
+single column has no leading axes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ TINY = 1e-300
 
 
 MOST_NODES = 256
-"""Number of nodes of equal weight that replace the values of s if there are more."""
+"""Number of nodes of equal weight that replace the values of s if there are more values than
+this.
+"""
 
 ALL_NODES = 1024
 """Largest number of nodes of all strata together."""
@@ -40,7 +42,7 @@ SHARE = 0.05
 SHARE_ROWS = 1000
 
 FINEST = 1 / 64
-"""Smallest such share: four of 256 nodes."""
+"""Smallest share of the people whose scores are averaged: four of 256 nodes."""
 
 LEAST_BIN_ROWS = 5
 """Fewest rows with which a value of s forms its own bin of a curve."""
@@ -51,18 +53,18 @@ MOST_CURVE_BINS = 40
 
 
 def window_share(effective: float) -> float:
-    """Return the share of the people whose scores are averaged, from the effective number of rows.
+    """Return the share of the people whose scores are averaged, given the effective number of rows.
 
-    It does not depend on the scores. It is 5 % at 1,000 rows, falls with the sixth root of n above
-    that, and rises faster below, to 23 % at 100 rows.
+    The share does not depend on the scores. It is 5 % at 1,000 rows; it falls with the sixth root
+    of n for more rows, and rises faster for fewer rows, to 23 % at 100 rows.
     """
     power = 1 / 6 if effective > SHARE_ROWS else 2 / 3
     return float(np.clip(SHARE * (SHARE_ROWS / effective) ** power, FINEST, 1))
 
 
 def max_nodes(rows: int, strata: int) -> int:
-    """Return the largest number of nodes of a stratum: four per window, but more than the number of
-    values compared on their own, and at most its share of all nodes.
+    """Return the largest number of nodes in a stratum: four per window, but more than the number of
+    values that are compared on their own, and at most an equal part of all nodes.
     """
     if strata == 1:
         return MOST_NODES
@@ -70,13 +72,13 @@ def max_nodes(rows: int, strata: int) -> int:
 
 
 def max_bins(n: int) -> int:
-    """Return the largest number of bins of a curve from n rows."""
+    """Return the largest number of bins in a curve computed from n rows."""
     return int(np.clip(n // ROWS_PER_BIN, FEWEST_CURVE_BINS, MOST_CURVE_BINS))
 
 
 def node_levels(weights: Array, most: int) -> Integers:
-    """Return the indices of the distinct values of s that start a node, given their weights: all,
-    or those of `most` nodes of equal weight.
+    """Return the indices of the distinct values of s that start a node, given the weights of the
+    values: all indices, or those that start `most` nodes of equal weight.
     """
     if len(weights) <= most:
         return np.arange(len(weights))
@@ -86,10 +88,11 @@ def node_levels(weights: Array, most: int) -> Integers:
 
 
 def bin_levels(counts: Integers, most: int) -> Integers:
-    """Return the distinct values of s that start a bin, given their numbers of rows.
+    """Return the indices of the distinct values of s that start a bin, given the number of rows
+    with each value.
 
-    There are at most `most` bins, of about equal counts. If s has no more than `most` distinct
-    values, each is a bin, unless it has fewer than five rows.
+    There are at most `most` bins, with about equal counts. If s has no more than `most` distinct
+    values, each value with at least five rows is a bin.
     """
     n = int(counts.sum())
     smallest = min(LEAST_BIN_ROWS, n // 2) if len(counts) <= most else n / most
@@ -106,12 +109,12 @@ def bin_levels(counts: Integers, most: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells along s, fine enough for the nodes of GDP and for the bins of its curve.
+    """Cells along s, fine enough for the nodes of GDP and for the bins of the curve.
 
     Attributes
     ----------
     starts
-        Smallest s of each cell, increasing; rows below the first start belong to the first cell.
+        Smallest s in each cell, increasing; rows below the first start belong to the first cell.
     nodes
         First cell of each node.
     bins
@@ -119,7 +122,7 @@ class Cells:
     medians
         Median of s in each bin.
     strata
-        The same cells with the nodes and bins of each stratum.
+        For each stratum, the same cells with the nodes and bins of the stratum.
     """
 
     starts: Array
@@ -138,10 +141,10 @@ class Cells:
         bins: int | None = None,
         strata: int = 1,
     ) -> Cells:
-        """Return the cells for distinct values of s in increasing order, with their counts and
-        weights.
+        """Create the cells for distinct values of s in increasing order, given the counts and
+        weights of the values.
 
-        `values` are the values of all rows, whose number is `rows`, or of a sample of them;
+        `values` are the values of all rows, whose number is `rows`, or of a sample of the rows;
         `strata` is the number of strata.
         """
         if weights is None:
@@ -161,7 +164,7 @@ class Cells:
 
     @classmethod
     def from_rows(cls, rows: ScoreRows, bins: int | None = None) -> Cells:
-        """Return the cells of sorted rows."""
+        """Create the cells for sorted rows."""
         whole = cls._from_sorted(rows.s, rows.weights, bins, 1)
         if rows.strata is None:
             return whole
@@ -178,7 +181,7 @@ class Cells:
         return cls.from_values(s[first], counts, len(s), weights, bins, strata)
 
     def with_strata(self, parts: Sequence[Cells]) -> Cells:
-        """Return cells that are fine enough for the nodes and bins of each stratum, too."""
+        """Return cells that are also fine enough for the nodes and bins of each stratum."""
         starts = np.unique(np.concatenate([cells.starts for cells in (self, *parts)]))
         whole, *strata = (cells._refined(starts) for cells in (self, *parts))
         return replace(whole, strata=tuple(strata))
@@ -191,17 +194,17 @@ class Cells:
 
     @property
     def stratum_nodes(self) -> Integers:
-        """First cell of each node of each stratum, among the cells of all strata."""
+        """First cell of each node in each stratum, as an index into the cells of all strata."""
         size = len(self.starts)
         return np.concatenate([i * size + cells.nodes for i, cells in enumerate(self.strata)])
 
     def place(self, s: Array, strata: Integers | None = None) -> Integers:
-        """Return the cell of each row, in its own stratum if there are strata."""
+        """Return the cell of each row, within the row's stratum if there are strata."""
         cell = np.maximum(np.searchsorted(self.starts, s, side="right") - 1, 0)
         return cell if strata is None else strata * len(self.starts) + cell
 
     def node(self, s: Array, strata: Integers | None = None) -> Integers:
-        """Return the node of each row, in its own stratum if there are strata."""
+        """Return the node of each row, within the row's stratum if there are strata."""
         nodes = self.nodes if strata is None else self.stratum_nodes
         return np.searchsorted(nodes, self.place(s, strata), side="right") - 1
 
@@ -236,8 +239,8 @@ class Cells:
         weights: Array | None = None,
         strata: Integers | None = None,
     ) -> ScoreSums:
-        """Return the sums over the given rows; `center` is near the mean of all scores, `ends` are
-        their extremes.
+        """Return the sums over the given rows; `center` is near the mean of all scores, and `ends`
+        are the smallest and the largest score.
         """
         cell = self.place(s, strata)
         size = len(self.starts) * max(len(self.strata), 1)
@@ -280,8 +283,8 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Sums of scores over the cells; ``+`` merges parts of the data with independent rows of weight
-    1.
+    """Sums of scores over the cells; ``+`` adds the sums of parts of the data if rows are
+    independent and have weight 1.
 
     Attributes
     ----------
@@ -290,9 +293,9 @@ class ScoreSums:
     rows
         Number of rows in each cell.
     low
-        Smallest s of each cell.
+        Smallest s in each cell.
     high
-        Largest s of each cell.
+        Largest s in each cell.
     center
         A number near the mean score, (…).
     ends
@@ -321,7 +324,9 @@ class ScoreSums:
 
     @classmethod
     def stacked(cls, columns: Sequence[ScoreSums]) -> ScoreSums:
-        """Return the sums of columns of the same independent rows as a batch."""
+        """Combine the sums of several columns, computed on the same independent rows, into a
+        batch.
+        """
         low, high = np.transpose([one.ends for one in columns])
         return replace(
             columns[0],
@@ -395,8 +400,8 @@ class ScoreSums:
         return np.asarray(center + totals[..., 1, :] / totals[..., 0, :])
 
     def group_sums(self, starts: Integers, means: Array | None = None) -> CenteredSums:
-        """Return the sums, over unions of cells, of scores minus the mean of their stratum, or
-        minus given means of the strata.
+        """Return the sums over unions of cells, with the scores centered at the mean of their
+        stratum or at given means of the strata.
         """
         mean = self.mean
         if means is None:
@@ -463,12 +468,12 @@ class CenteredSums:
 
     @property
     def strata(self) -> list[slice]:
-        """The ranges of each stratum."""
+        """The slice of ranges in each stratum."""
         ends = np.append(self.blocks[1:], len(self.counts))
         return [slice(start, end) for start, end in zip(self.blocks.tolist(), ends.tolist())]
 
     def stratum_effective(self, ranges: slice) -> float:
-        """Effective number of rows, or of clusters, in the ranges of a stratum."""
+        """Return the effective number of rows, or of clusters, in the ranges of a stratum."""
         if len(self.blocks) == 1:
             return self.effective
         clusters = None
@@ -478,18 +483,20 @@ class CenteredSums:
 
     @property
     def weight_powers(self) -> Array:
-        """Sums of the powers 1 to 4 of the weights of each range, the same for all columns."""
+        """Sums of the powers 1 to 4 of the weights in each range, which are the same for all
+        columns.
+        """
         columns = self.powers[..., 0, :].reshape(-1, 4, self.powers.shape[-1])
         return np.asarray(columns[0])
 
     @property
     def counts(self) -> Array:
-        """Weight of each range."""
+        """Total weight of each range."""
         return np.asarray(self.weight_powers[0])
 
     @property
     def n(self) -> float:
-        """Weight of all rows."""
+        """Total weight of all rows."""
         return float(self.counts.sum())
 
     @property
@@ -503,14 +510,14 @@ class CenteredSums:
         return self.effective / max(self.effective - 1, 1)
 
     def cluster_residuals(self, at: Array) -> sparse.csr_matrix:
-        """Return the sums of w (f - at) over the rows of each cluster in each range, with columns
+        """Return the sum of w (f - at) over the rows of each cluster in each range, with columns
         stacked vertically.
         """
         assert self.clusters is not None
         return self.clusters[1] - sparse.diags(at.ravel()) @ self.clusters[0]
 
     def moment(self, power: int, order: int, at: Array) -> Array:
-        """Return the sums over each range of w^power (f - at)^order, with an order up to 4."""
+        """Return the sum of w^power (f - at)^order over each range, with an order of at most 4."""
         terms = (
             math.comb(order, j) * (-at) ** (order - j) * self.powers[..., power - 1, j, :]
             for j in range(order + 1)
@@ -518,8 +525,8 @@ class CenteredSums:
         return np.asarray(sum(terms))
 
     def residuals(self, at: Array) -> tuple[Array, Array, Array]:
-        """Return the sums over each range of the powers 2 to 4 of w (f - at), after summing over
-        each cluster.
+        """Return the sums over each range of the powers 2 to 4 of w (f - at), where w (f - at) is
+        first summed over each cluster.
         """
         if self.clusters is None:
             squares = np.maximum(self.moment(2, 2, at), 0)
@@ -539,7 +546,7 @@ class CenteredSums:
         return _cluster_sums(weights.multiply(weights))
 
     def merge(self, starts: Integers) -> CenteredSums:
-        """Return the sums over unions of ranges, which begin at `starts`."""
+        """Return the sums over unions of ranges, given the first range of each union."""
         clusters = None
         if self.clusters is not None:
             union = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self.counts))))
@@ -554,7 +561,7 @@ class CenteredSums:
         self, constant: Array, slope: Array, bend: Array | float = 0.0
     ) -> tuple[Array, Array]:
         """Return the variance and the third central moment of the mean of w (constant + slope f +
-        bend f²), given constants and slopes (…, ranges) and bends (…).
+        bend f²), with constants and slopes of shape (…, ranges) and bends of shape (…).
         """
         bessel = self.bessel
         n = self.n
@@ -581,7 +588,7 @@ class CenteredSums:
 
 
 def summed_effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...] | None) -> float:
-    """Return the effective number of rows, or of clusters, from their sums."""
+    """Return the effective number of rows, or of clusters, given sums over them."""
     squares = float(powers[1, 0].sum())
     if clusters is not None:
         squares = float((np.asarray(clusters[0].sum(axis=0)) ** 2).sum())
@@ -589,5 +596,5 @@ def summed_effective_rows(powers: Array, clusters: tuple[sparse.csr_matrix, ...]
 
 
 def _cluster_sums(parts: sparse.csr_matrix) -> Array:
-    """Return the sum over the clusters in each range."""
+    """Return the sum over clusters in each range."""
     return np.asarray(parts.sum(axis=1)).ravel()

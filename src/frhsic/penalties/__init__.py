@@ -44,7 +44,8 @@ PENALTY_NAMES = tuple(MAKERS)
 
 
 def make_penalty(name: str, z_dim: int = 50) -> Penalty:
-    """Return the penalty with this name. For variants, create an object of :mod:`frhsic.penalties`.
+    """Return the penalty with this name. For variants, create an object from
+    :mod:`frhsic.penalties`.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def make_penalty(name: str, z_dim: int = 50) -> Penalty:
     """
     if name not in MAKERS:
         raise ValueError(
-            f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or an"
-            " object."
+            f"penalty={name!r} is not known; pass one of {', '.join(map(repr, MAKERS))}, or a"
+            " penalty object."
         )
     return MAKERS[name](z_dim)

@@ -1,5 +1,5 @@
-"""Adversaries: small networks that predict S from Z, while the encoder is trained to make them
-fail.
+"""Adversaries: small networks that predict S from Z, while the encoder is trained to make their
+predictions fail.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MOMENTS = tuple(f"{name}_{moment}" for name in PARAMETERS for moment in ("first"
 
 
 class _Adversarial(Penalty):
-    """A network z_dim → hidden (SELU) → outputs, its Adam moments, and one step on its own loss per
-    batch.
+    """A network z_dim → hidden (SELU) → outputs with its Adam moments, which takes one step on its
+    own loss per batch.
 
-    Weights and moments are buffers, so that the optimizer of the model does not change them, and no
-    gradient reaches them through the penalty.
+    The weights and moments are buffers, so the optimizer of the model does not change them, and the
+    penalty passes no gradient to them.
     """
 
     steps: Tensor
@@ -44,7 +44,7 @@ class _Adversarial(Penalty):
 
     @abstractmethod
     def _loss(self, outputs: Tensor, s: Tensor) -> Tensor:
-        """Return the loss that the adversary minimizes, of its outputs (m, outputs) and s (m,
+        """Return the loss that the adversary minimizes, given its outputs (m, outputs) and s (m,
         q).
         """
 
@@ -103,28 +103,30 @@ class Adversary(_Adversarial):
     r"""Minus the error of an adversary a that predicts S from Z, :math:`-\frac{1}{mq} \sum_{ik}
     (a(z_i)_k - s_{ik})^2`.
 
-    Never positive. The adversary, one hidden layer with SELU, takes one Adam step on its mean
-    squared error in each :meth:`adapt`; the encoder is then trained against it. The objective has
-    no lower bound: a very negative value means that this adversary was misled, not that Z and S are
-    independent. An adversary that predicts the mean of S gives minus the variance of S.
+    Never positive. The adversary, a network with one hidden layer and SELU activation, takes one
+    Adam step on its mean squared error in each :meth:`adapt`; the encoder is then trained against
+    the adversary. The objective has no lower bound: a very negative value means that the adversary
+    was misled, not that Z and S are independent. An adversary that predicts the mean of S gives
+    minus the variance of S.
 
     Parameters
     ----------
     z_dim
         Number of columns of z. The number of attributes comes from `s_train`.
     hidden
-        Units of the hidden layer.
+        Number of units in the hidden layer.
     learning_rate
-        Learning rate of the adversary's Adam, with moments (0.9, 0.999).
+        Learning rate of Adam for the adversary, with moments (0.9, 0.999).
 
     References
     ----------
-    The paper's ADV; a plain regression adversary following Zhang, Lemoine and Mitchell (2018),
+    ADV in the paper; a plain regression adversary following Zhang, Lemoine and Mitchell (2018),
     *Mitigating unwanted biases with adversarial learning*.
 
     Examples
     --------
-    An adversary with zero weights predicts 0, and misses s = (1, 3) by 1 and 3: minus (1 + 9) / 2.
+    An adversary with zero weights predicts 0, and misses s = (1, 3) by 1 and 3, so the value is
+    minus (1 + 9) / 2.
 
     >>> penalty = Adversary(z_dim=2)
     >>> penalty.prepare(torch.tensor([1.0, 3.0]), torch.Generator())
@@ -146,27 +148,27 @@ class BinnedAdversary(_Adversarial):
     r"""Log-likelihood of an adversary for the bin of S, :math:`\frac{1}{mq} \sum_{ik} \log
     p_{b(s_{ik})}(z_i)`.
 
-    Minus the cross-entropy, never positive. Bins end at quantiles of the training rows, so that
-    each contains an equal share; p is the softmax of the adversary's outputs, one group of them per
-    attribute. A uniform p gives :math:`-\log(\text{bins})`.
+    This is minus the cross-entropy, and never positive. Bins end at quantiles of the training rows,
+    so that each bin contains an equal share; p is the softmax of the adversary's outputs, with one
+    group of outputs per attribute. A uniform p gives :math:`-\log(\text{bins})`.
 
     Parameters
     ----------
     z_dim
         Number of columns of z. The number of attributes comes from `s_train`.
     bins
-        Number of quantile bins of each attribute.
+        Number of quantile bins for each attribute.
     hidden, learning_rate
         As in :class:`Adversary`.
 
     References
     ----------
-    The paper's LAFTR; Madras, Creager, Pitassi and Zemel (2018), *Learning adversarially fair and
+    LAFTR in the paper; Madras, Creager, Pitassi and Zemel (2018), *Learning adversarially fair and
     transferable representations*, with bins in place of groups.
 
     Examples
     --------
-    To an adversary with zero weights, four bins are equally likely: minus log 4.
+    For an adversary with zero weights, four bins are equally likely, so the value is minus log 4.
 
     >>> penalty = BinnedAdversary(z_dim=2)
     >>> penalty.prepare(torch.arange(8.0), torch.Generator())
@@ -213,11 +215,11 @@ def adam_step(
         \varepsilon},
 
     where the moments `first` and `second` are first updated with the new gradient, and t, in
-    `steps`, counts this step. All arguments but the learning rate may be batched by ``vmap``.
+    `steps`, counts this step. All arguments except the learning rate may be batched by ``vmap``.
 
     Examples
     --------
-    The first step has the size of the learning rate, regardless of the gradient's.
+    The size of the first step is the learning rate, regardless of the size of the gradient.
 
     >>> p, first, second = torch.tensor([1.0, 0.0, 0.0])
     >>> steps = torch.tensor(1.0)

@@ -1,7 +1,7 @@
-r"""The interface of penalties: a scalar for each batch, with one method for state that is fitted
-once and one for state that is refitted.
+r"""The interface of penalties: a scalar for each batch, with a method for state that is fitted once
+and a method for state that is refitted during training.
 
-A training loop calls three methods; only the last is differentiated:
+A training loop calls three methods; only the last one is differentiated:
 
 .. code-block:: python
 
@@ -45,7 +45,9 @@ MIN_ROWS = 11
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch with checked shapes: matrices of m rows, in the dtype and on the device of `z`."""
+    """One batch with checked shapes: matrices with m rows, in the dtype and on the device of
+    `z`.
+    """
 
     z: Tensor  # (m, d)
     s: Tensor  # (m, q)
@@ -54,7 +56,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """The number of rows m, including those of weight 0."""
+        """The number of rows m, including rows with weight 0."""
         return self.z.shape[0]
 
     @cached_property
@@ -70,7 +72,8 @@ class Batch:
         """Return the biased HSIC of two Gram matrices, or of two matrices of distances, over the
         rows of the batch.
 
-        The first is centered, which is cheaper if it has no gradient: pass the matrix of s there.
+        The first matrix is centered, which is cheaper if it has no gradient, so pass the matrix of
+        s first.
         """
         return (
             hsic_biased_from_gram(l, k)
@@ -84,24 +87,25 @@ class Penalty(nn.Module, ABC):
     attribute.
 
     Call it as ``penalty(z, s, *, scores=None, y=None)`` with z (m, d), s (m,) or (m, q), scores
-    (m,), (m, 1) or (m, c) and y (m,) or (m, 1). It returns a 0-d tensor.
+    (m,), (m, 1) or (m, c) and y (m,) or (m, 1). The result is a 0-d tensor.
 
     To write your own penalty, implement ``_value(batch)``, which returns a scalar. `batch` has the
     matrices ``batch.z`` (m, d), ``batch.s`` (m, q) and, with ``needs_scores = True``,
-    ``batch.scores`` (m, c). Average over rows with ``batch.shares`` (m,), which sums to one: rows
-    that aren't counted (equal opportunity) have share 0. If needed, implement ``_prepare(s,
+    ``batch.scores`` (m, c). Average over rows with ``batch.shares`` (m,), which sum to one; rows
+    that aren't counted (for equal opportunity) have share 0. If needed, implement ``_prepare(s,
     generator)`` (fit to the training rows of S) and ``adapts(epoch)`` with ``_adapt(z, s)`` (refit
     to a batch). Declare state in ``__init__`` with ``self.register_buffer(name, None)`` and assign
     it in ``_prepare``, so that fleets can stack it and saved models can store it. ``_adapt``
-    changes state in place; name it in ``adapted``. List every argument in ``__init__``, including
-    `condition`, and store it under its own name.
+    changes state in place; list the names of the buffers it changes in ``adapted``. ``__init__``
+    must list every argument, including `condition`, and store each as an attribute of the same
+    name.
 
     Parameters
     ----------
     condition
-        None for demographic parity, the penalty on all rows. ``"positive"`` for equal opportunity,
-        the penalty on the rows with y = 1. A batch with 10 such rows or fewer gives 0, as in the
-        published runs.
+        None for demographic parity, with the penalty on all rows, or ``"positive"`` for equal
+        opportunity, with the penalty on the rows with y = 1. A batch with 10 or fewer such rows
+        gives 0, as in the published runs.
 
     Attributes
     ----------
@@ -113,12 +117,12 @@ class Penalty(nn.Module, ABC):
         Names of the buffers that :meth:`adapt` changes. Each model of a fleet has its own; models
         that see the same batches share all others.
     n_attributes
-        Number of sensitive attributes, once prepared; None before.
+        Number of sensitive attributes; None before :meth:`prepare` is called.
     default_weight_decay
-        Weight decay of the encoder that an estimator uses by default with this penalty; see
-        :class:`frhsic.FRHSICClassifier`. 0 unless a penalty sets another value.
+        Weight decay that an estimator applies to the encoder by default with this penalty; see
+        :class:`frhsic.FRHSICClassifier`. 0 unless the penalty sets another value.
     default_variance_floor
-        The same for the variance floor of Z.
+        Floor for the variance of Z that an estimator uses by default with this penalty.
 
     Examples
     --------
@@ -131,7 +135,7 @@ class Penalty(nn.Module, ABC):
     >>> Covariance()(torch.arange(4.0)[:, None], torch.arange(4.0))
     tensor(1.5625)
 
-    The same with S divided by its standard deviation in the training rows, which is state.
+    The same penalty, with S divided by its standard deviation in the training rows, which is state.
 
     >>> class ScaledCovariance(Covariance):
     ...     def __init__(self, *, condition=None):
@@ -164,9 +168,7 @@ class Penalty(nn.Module, ABC):
 
     @property
     def prepared(self) -> bool:
-        """Whether :meth:`prepare` was called. Training continues with the state of a prepared
-        penalty.
-        """
+        """Whether :meth:`prepare` was called. If so, training starts with the existing state."""
         return self.n_attributes is not None
 
     def unprepared(self) -> Self:
@@ -176,8 +178,8 @@ class Penalty(nn.Module, ABC):
         return penalty
 
     def arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments, without learned state: those that are attributes of
-        the same name.
+        """Return the constructor's arguments that are stored in attributes of the same name,
+        without learned state.
 
         Examples
         --------
@@ -192,18 +194,18 @@ class Penalty(nn.Module, ABC):
         return ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
 
     def prepare(self, s_train: Tensor, generator: torch.Generator) -> None:
-        """Fit to the training rows of S, once, before the first step.
+        """Fit the penalty to the training rows of S, once, before the first step.
 
-        The state gets the device and the dtype of `s_train` (the default dtype, if that contains
-        integers); batches should match both. `generator` is used by penalties with random initial
-        weights or a random subsample.
+        The state has the device and the dtype of `s_train` (the default dtype if `s_train` contains
+        integers), and batches should match both. `generator` is used by penalties with random
+        initial weights or a random subsample.
         """
         s = columns(s_train, "s_train")
         if not s.is_floating_point():  # an integer scale would be truncated
             s = s.to(torch.get_default_dtype())
         if not bool(torch.isfinite(s).all()):
             raise ValueError(
-                "s_train contains NaN or infinite values; drop those rows or impute them."
+                "s_train contains NaN or infinite values; drop these rows or impute the values."
             )
         self.n_attributes = s.shape[1]
         self._prepare(s.detach(), generator)
@@ -213,11 +215,12 @@ class Penalty(nn.Module, ABC):
         return False
 
     def adapt(self, z: Tensor, s: Tensor, epoch: int) -> None:
-        """Refit the parts that depend on the representation, before each step, in the epochs in
-        which the penalty :meth:`adapts`.
+        """Refit the state that depends on the representation. Call this method before each step in
+        the epochs in which the penalty :meth:`adapts`.
 
-        No gradient flows through it, and the state is changed in place. Call it directly or under
-        ``vmap``, but not inside ``torch.func.grad``, which does not allow changes in place.
+        No gradient flows through this method, and the state is changed in place. Call it directly
+        or under ``vmap``, but not inside ``torch.func.grad``, which does not allow changes in
+        place.
         """
         if not self.adapts(epoch):
             return
@@ -227,13 +230,14 @@ class Penalty(nn.Module, ABC):
             self._adapt(batch.z, batch.s)
         if any(buffer is not before.get(name) for name, buffer in self.named_buffers()):
             raise TypeError(
-                f"{type(self).__name__}.adapt replaced a buffer; it must write in place (copy_)."
+                f"{type(self).__name__}.adapt replaced a buffer; change buffers in place"
+                " instead (copy_)."
             )
 
     def forward(
         self, z: Tensor, s: Tensor, *, scores: Tensor | None = None, y: Tensor | None = None
     ) -> Tensor:
-        """Return the penalty of one batch, a 0-d tensor."""
+        """Return the penalty on one batch, a 0-d tensor."""
         if self.needs_scores and scores is None:
             raise ValueError(
                 f"{type(self).__name__} needs the head's raw output; pass scores=head(z)."
@@ -249,31 +253,33 @@ class Penalty(nn.Module, ABC):
         return torch.where(batch.row_weight.sum() >= MIN_ROWS, value, torch.zeros_like(value))
 
     def _prepare(self, s: Tensor, generator: torch.Generator) -> None:
-        """Fit to the training rows, of shape (n, q)."""
+        """Fit the penalty to the training rows, of shape (n, q)."""
 
     def _adapt(self, z: Tensor, s: Tensor) -> None:
-        """Refit to a batch, z of shape (m, d) and s of shape (m, q), without a gradient."""
+        """Refit the state to a batch with z of shape (m, d) and s of shape (m, q), without a
+        gradient.
+        """
 
     @abstractmethod
     def _value(self, batch: Batch) -> Tensor:
-        """Return the penalty of a batch whose shapes were checked."""
+        """Return the penalty on a batch whose shapes were checked."""
 
     def _checked(self, z: Tensor, s: Tensor, scores: Tensor | None, y: Tensor | None) -> Batch:
-        """Check shapes but not values, which may be batched by vmap, or on a GPU, where reading
-        them would wait for it.
+        """Check shapes but not values: values may be batched by vmap, and reading values on a GPU
+        would wait for the GPU.
         """
         _require_tensor(z, "z")
         if z.ndim != 2 or not z.is_floating_point():
             raise ValueError(
-                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder: floats"
-                " of shape (m, d)."
+                f"z is {z.dtype} of shape {tuple(z.shape)}; pass the output of an encoder,"
+                " floats of shape (m, d)."
             )
         m = z.shape[0]
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
             raise ValueError(
-                f"s has {s.shape[1]} columns, prepare got {self.n_attributes}; pass the same"
-                " attributes."
+                f"s has {s.shape[1]} columns, but prepare got {self.n_attributes}; pass the"
+                " same attributes as in prepare."
             )
         f = None if scores is None else columns(scores, "scores", m).to(z)
         return Batch(z, s, f, None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z))
@@ -285,7 +291,7 @@ class Penalty(nn.Module, ABC):
 
 
 class NoPenalty(Penalty):
-    """Zero for every batch, to train without a penalty.
+    """Zero for every batch, used to train without a penalty.
 
     Examples
     --------
@@ -301,14 +307,14 @@ class NoPenalty(Penalty):
 
 
 def zero(z: Tensor) -> Tensor:
-    """Return 0 with a gradient of 0 in z: the penalty of a batch that is too small for its
+    """Return 0 with a gradient of 0 in z, the penalty on a batch that is too small for the
     statistic.
     """
     return z.sum() * 0
 
 
 def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = None) -> Tensor:
-    """Return a vector as one column and a matrix as it is, after checking its shape."""
+    """Check the shape of a vector or matrix, and return a vector as one column."""
     _require_tensor(x, name)
     if x.ndim not in (1, 2) or x.numel() == 0:
         raise ValueError(
@@ -317,11 +323,12 @@ def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = N
         )
     if rows is not None and x.shape[0] != rows:
         raise ValueError(
-            f"lengths differ: z has {rows} rows, {name} has {x.shape[0]}. Pass rows of one batch."
+            f"lengths differ: z has {rows} rows, {name} has {x.shape[0]}. Pass the rows of one"
+            " batch."
         )
     x = x[:, None] if x.ndim == 1 else x
     if width is not None and x.shape[1] != width:
-        raise ValueError(f"{name} has {x.shape[1]} columns; pass {width}.")
+        raise ValueError(f"{name} has {x.shape[1]} columns; pass {width} columns.")
     return x
 
 
@@ -334,7 +341,7 @@ def _require_tensor(x: object, name: str) -> None:
 
 
 def require_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Raise unless `value` is one of the choices."""
+    """Raise an error unless `value` is one of the choices."""
     if value not in choices:
         raise ValueError(
             f"{name}={value!r} is not known; pass one of {', '.join(map(repr, choices))}."

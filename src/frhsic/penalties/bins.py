@@ -1,4 +1,4 @@
-"""Bins of one continuous attribute: their edges, and the rows in each of them."""
+"""Bins of one continuous attribute: their edges, and the rows in each bin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from frhsic import _arrays, _tensors
 
 
 def quantile_edges(s: Any, bins: int = 10) -> Tensor:
-    """Inner edges of bins with equally many rows: the quantiles 1/bins, ..., (bins - 1)/bins of s.
+    """Return the inner edges of bins with equally many rows: the quantiles 1/bins, ..., (bins -
+    1)/bins of s.
 
     With ties, edges may coincide; the bin between two equal edges is empty.
 
@@ -32,7 +33,8 @@ def quantile_edges(s: Any, bins: int = 10) -> Tensor:
 
 
 def bin_membership(s: Tensor, edges: Tensor) -> Tensor:
-    """Membership of each row in the bins between the edges, as zeros and ones of shape (n, bins).
+    """Return the membership of each row in the bins between the edges, as zeros and ones of shape
+    (n, bins).
 
     A value on an edge belongs to the bin above it. Pure, and safe under ``vmap``.
 
@@ -52,8 +54,8 @@ def one_attribute(s: Any) -> Tensor:
     values = _tensors.matrix(s, "s")
     if values.shape[1] != 1:
         raise ValueError(
-            f"s has {values.shape[1]} columns; bins need a single attribute. Pass one column at"
-            " a time."
+            f"s has {values.shape[1]} columns, but bins need a single attribute. Pass one"
+            " column at a time."
         )
     _arrays.require_varying(values, "s")
     return values[:, 0]

@@ -1,11 +1,11 @@
-r"""Parts of a training step with their gradients in closed form: whitening, and inner products with
-Gram matrices.
+r"""Parts of a training step, with gradients in closed form: whitening, and inner products with Gram
+matrices.
 
-A training step spends most of its time here. Automatic differentiation passes over an m × m matrix
-a dozen times, and needs six triangular solves for the Cholesky factor of whitening. In closed form,
-one product with a matrix from the forward pass is enough. Functions here are safe under ``vmap``
-and ``torch.func.grad``, to any order. They take leading batch dimensions, so that ``vmap`` costs no
-more than one call on stacked tensors.
+A training step spends most of its time on these parts. Automatic differentiation would pass over an
+m × m matrix a dozen times, and need six triangular solves for the Cholesky factor in whitening. In
+closed form, one product with a matrix from the forward pass is enough. The functions are safe under
+``vmap`` and ``torch.func.grad``, to any order. They accept leading batch dimensions, so that
+``vmap`` costs no more than one call on stacked tensors.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ WHITENED_COLUMNS = 64
 
 
 def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
-    r"""Uncorrelated columns with mean 0 and variance 1/2d under the weights, up to the ridge.
+    r"""Return uncorrelated columns with weighted mean 0 and weighted variance 1/2d, up to the
+    ridge.
 
-    :math:`u L^{-\top} / \sqrt{2d}` with u standardized and :math:`L L^\top = R + \varepsilon I`, R
-    the correlation matrix. Kernels of distances and inner products have the same values for every
-    root. A direction with variance v ends up with variance :math:`v / (v + \varepsilon) / 2d`,
-    which limits the noise of directions that hardly vary; without the ridge the root mean square
-    distance would be 1. Standard deviations below `smallest` are raised to it. The weights get no
-    gradient.
+    The result is :math:`u L^{-\top} / \sqrt{2d}`, where u is standardized and :math:`L L^\top = R +
+    \varepsilon I`, with the correlation matrix R. Kernels that depend on distances and inner
+    products have the same values for every root L. A direction with variance v ends up with
+    variance :math:`v / (v + \varepsilon) / 2d`, which limits the noise in directions that hardly
+    vary; without the ridge, the root mean square distance would be 1. Standard deviations below
+    `smallest` are raised to `smallest`. The weights get no gradient.
 
     Examples
     --------
-    Two equal coordinates, with variance 2 along their mean, and a third one.
+    Two equal coordinates, with variance 2 along their mean, and a third coordinate.
 
     >>> z = torch.tensor([[0.0, 0.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 9.0], [2.0, 2.0, 9.0]])
     >>> white = whiten_rows(z, torch.full((4,), 0.25), smallest=1e-6)
@@ -55,8 +56,8 @@ def whiten_rows(z: Tensor, w: Tensor, *, smallest: float) -> Tensor:
 
 
 class _Parts(NamedTuple):
-    """Whitened rows c T, centered rows c (..., m, d), the map T (..., d, d), and variances (..., d)
-    before clamping.
+    """The whitened rows c T, the centered rows c (..., m, d), the map T (..., d, d), and the
+    variances (..., d) before clamping.
     """
 
     white: Tensor
@@ -137,10 +138,10 @@ def gram_inner_product(z: Tensor, g: Tensor, linear: float, gaussian: float) -> 
     r"""Inner product with a Gram matrix, :math:`\sum_{ij} G_{ij} (a\, z_i^\top z_j + b
     \exp(-\|z_i - z_j\|^2 / 2))`.
 
-    For a symmetric G of shape (m, m) whose rows sum to 0, factors a (`linear`) and b (`gaussian`),
-    and rows z near zero: far from it their differences lose digits. With :math:`W_{ij} = b\,
-    G_{ij} \exp(-\|z_i - z_j\|^2 / 2)` the gradient with respect to z is :math:`2 (a G + W -
-    \operatorname{diag}(W 1)) z`.
+    G is symmetric, of shape (m, m), and its rows sum to 0; a is `linear` and b is `gaussian`. The
+    rows z should be near zero, because differences between rows far from zero lose digits. With
+    :math:`W_{ij} = b\, G_{ij} \exp(-\|z_i - z_j\|^2 / 2)`, the gradient with respect to z is
+    :math:`2 (a G + W - \operatorname{diag}(W 1)) z`.
 
     Examples
     --------
@@ -208,7 +209,7 @@ class _Inner(torch.autograd.Function):
 
 
 def _value_and_slope(z: Tensor, g: Tensor, linear: float, gaussian: float) -> tuple[Tensor, Tensor]:
-    """Return the value and its gradient with respect to z."""
+    """Return the value and the gradient with respect to z."""
     if gaussian == 0:
         slope = 2 * linear * (g @ z)
         return (z * slope).sum((-2, -1)) / 2, slope
@@ -231,8 +232,8 @@ def _in_front(x: Tensor, dim: int | None, size: int) -> Tensor:
 
 
 def _align_batch(x: Tensor, dim: int | None, ndim: int) -> Tensor:
-    """Return x, if batched, with its batch dimension first and dimensions of size 1 inserted after
-    it, up to `ndim` in total.
+    """Move the batch dimension of x, if there is one, to the front, and insert dimensions of size 1
+    after it, up to `ndim` dimensions in total.
     """
     if dim is None:
         return x

@@ -1,4 +1,6 @@
-"""HSIC as a penalty, with any kernels, any unit of length, and the head as part of the kernel."""
+"""HSIC as a penalty, with any kernels and any unit of length, and with the head as part of the
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -59,26 +61,27 @@ class HSIC(Penalty):
         \frac{z_j}{\sigma_Z}\right), \qquad L_{ij} = \kappa_S\!\left(\frac{s_i}{\sigma_S},
         \frac{s_j}{\sigma_S}\right),
 
-    with the head's raw output :math:`f_i` and the head's weight h. HSIC is linear in K, so it is
-    the sum of a term for the head and a term for the representation. With h > 0 the head lies in
-    the kernel's RKHS, with norm at most :math:`h^{-1/2}`. With a characteristic :math:`\kappa_Z`
-    the kernel is characteristic on Z, and zero in the population means that Z and S are
-    independent. On independent batches the biased statistic is not zero but of order 1/m.
+    with the head's raw output :math:`f_i` and the head's weight h. HSIC is linear in K, so the
+    penalty is the sum of a term for the head and a term for the representation. With h > 0, the
+    head is in the kernel's RKHS, with a norm of at most :math:`h^{-1/2}`. With a characteristic
+    :math:`\kappa_Z`, the kernel is characteristic on Z, and zero in the population means that Z and
+    S are independent. On batches with independent Z and S, the biased statistic is not zero but of
+    order 1/m.
 
     **Which options to choose.** The defaults suit a classifier, a regressor or an encoder whose Z
-    may be shared. If only the scores of this head are used, ``HSIC(0 * Linear())`` can cost less
+    may be shared. If only the scores of the head are used, ``HSIC(0 * Linear())`` can cost less
     accuracy, but S can then still be predicted from Z. If there is no head, pass no scores. For the
-    method of the paper use :meth:`published`.
+    method of the paper, use :meth:`published`.
 
     Parameters
     ----------
     kernel_z
         :math:`\kappa_Z`, any kernel, with its bandwidth in units of `scale_z`. Factors weight each
-        part relative to the head and to the others, as in ``10 * Linear() + 3 * Gaussian(1.0)``.
-        Keep a linear part if heads will be trained on Z, and a Gaussian, Laplacian or inverse
-        multiquadric part to exclude all dependence. A larger factor removes more of S from Z and
-        costs the head more accuracy. ``0 * Linear()`` leaves out the term for the representation;
-        None uses ``Gaussian(1.0)``.
+        term relative to the head and to the other terms, as in ``10 * Linear() + 3 *
+        Gaussian(1.0)``. Keep a linear term if heads will be trained on Z, and a Gaussian, Laplacian
+        or inverse multiquadric term to exclude all dependence. A larger factor removes more of S
+        from Z and lowers the accuracy of the head more. ``0 * Linear()`` leaves out the term for
+        the representation; None uses ``Gaussian(1.0)``.
     kernel_s
         :math:`\kappa_S`, any kernel, with its bandwidth in units of `scale_s`; None uses
         ``Gaussian(1.0)``, which suits a continuous attribute. A smaller bandwidth detects finer
@@ -90,29 +93,31 @@ class HSIC(Penalty):
         - ``"whitened"``: standardize the coordinates, multiply them by the inverse root of their
           correlation matrix plus a tenth of the identity, and divide by :math:`\sqrt{2d}`; all with
           a gradient. Shrinking Z does not lower the penalty. A direction with variance v has the
-          weight v / (v + 0.1): large ones count equally and small ones less, so that their noise
-          does not drive training. If Z varies in few of its d directions, its root mean square
-          distance is well below one, and a Gaussian with bandwidth 1 is wide in comparison.
+          weight v / (v + 0.1): directions with a large variance count equally, and those with a
+          small variance count less, so that their noise does not drive training. If Z varies in
+          only a few of its d directions, its root mean square distance is well below one, and a
+          Gaussian with bandwidth 1 is wide in comparison.
         - ``"published"``: the batch's median distance + 1e-5, without a gradient, refreshed in
-          epochs 0, 20, 40, ... The value of the last batch of such an epoch is kept until the next.
-          Before the first :meth:`adapt` it is NaN.
-        - a number, if Z has its own unit.
+          epochs 0, 20, 40, ... The value from the last batch of such an epoch is used until the
+          next of these epochs. Before the first :meth:`adapt`, it is NaN.
+        - a number, if Z has a natural unit.
     scale_s
         The unit :math:`\sigma_S`, fixed by :meth:`prepare`. ``"median"`` is the median distance of
         the training rows, see :func:`frhsic.kernels.median_bandwidth`; ``"published"`` is the lower
-        median distance of the first 1,000, + 1e-5. If the median is 0, because half or more of the
-        pairs coincide, it is the median of the distances that are not 0. Or pass a number.
+        median distance of the first 1,000 training rows, plus 1e-5. If the median is 0, because
+        half or more of the pairs coincide, the median of the nonzero distances is used. Or pass a
+        number.
     head_weight
-        The weight h of the head. 0 leaves the head out, and so does a call without scores.
+        The weight h of the head. The head is left out if h is 0, or in calls without scores.
     attributes
         How to treat several columns of s. ``"joint"``, the product over columns of
-        :math:`\kappa_S`, each in its own unit, makes Z independent of all of them together.
-        ``"sum"`` adds HSIC(z, s_k) over columns: Z is made independent of each alone, which is
-        weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to whole rows in one
-        unit; use it for coordinates of one quantity, such as a position on a map.
+        :math:`\kappa_S`, each in its own unit, makes Z independent of all columns together.
+        ``"sum"`` adds HSIC(z, s_k) over columns; it makes Z independent of each column separately,
+        which is weaker and easier to reach. ``"isotropic"`` applies :math:`\kappa_S` to whole rows
+        in one unit; use it for the coordinates of one quantity, such as a position on a map.
     condition
-        ``condition="positive"`` for equal opportunity: HSIC of the rows with y = 1, which also
-        whiten Z; the published unit is the median of all rows. See
+        ``"positive"`` for equal opportunity: HSIC on the rows with y = 1, which also determine the
+        whitening of Z; the published unit is the median over all rows. See
         :class:`~frhsic.penalties.base.Penalty`.
 
     References
@@ -123,8 +128,8 @@ class HSIC(Penalty):
 
     Examples
     --------
-    With the head alone and a linear kernel on s, it is the squared covariance of scores and s, here
-    1.25 ** 2.
+    With only the head and a linear kernel on s, HSIC is the squared covariance of scores and s,
+    here 1.25 ** 2.
 
     >>> from frhsic.kernels import Linear
     >>> penalty = HSIC(0 * Linear(), Linear(), scale_s=1.0)
@@ -158,9 +163,7 @@ class HSIC(Penalty):
         self.kernel_s = Gaussian(1.0) if kernel_s is None else kernel_s
         self._terms = _kernel_terms(self.kernel_z)
         if not (math.isfinite(head_weight) and head_weight >= 0):
-            raise ValueError(
-                f"head_weight={head_weight!r}; pass a finite number that is not negative."
-            )
+            raise ValueError(f"head_weight={head_weight!r}; pass a finite nonnegative number.")
         if head_weight == 0 and not self._terms:
             raise ValueError(
                 "head_weight and the factor of kernel_z are both 0; make one of them positive."
@@ -194,11 +197,11 @@ class HSIC(Penalty):
         condition: PenaltyCondition = None,
     ) -> HSIC:
         """Return the penalty behind the paper's printed numbers: Gaussians with median bandwidths
-        on Z and S, no head.
+        on Z and S, without a term for the head.
 
-        For several attributes: a single Gaussian kernel on the rows, or a sum of one per attribute.
-        Equal opportunity was trained with both bandwidths at 1, on batches with more than 10
-        positive rows.
+        For several attributes, the kernel is a single Gaussian on the rows, or the sum of one
+        Gaussian per attribute. Equal opportunity was trained with both bandwidths at 1, on batches
+        with more than 10 positive rows.
 
         Examples
         --------
@@ -245,8 +248,8 @@ class HSIC(Penalty):
         )
 
     def _weighted_kernels(self, batch: Batch) -> list[tuple[Tensor, Terms]]:
-        """Return the terms of K: scores, and z in its unit, each with the kernels that apply to
-        it.
+        """Return the inputs of the terms of K: the scores, and z in its unit, each with its
+        kernels.
         """
         terms: list[tuple[Tensor, Terms]] = []
         if batch.scores is not None and self.head_weight:
@@ -267,8 +270,8 @@ class HSIC(Penalty):
         return z / self.scale_z_now.to(z)
 
     def _gram_s(self, s: Tensor) -> Tensor:
-        """Return L. HSIC is linear in L, so the sum over attributes is the HSIC of the sum of their
-        matrices.
+        """Return L. HSIC is linear in L, so the sum of HSIC over attributes is HSIC with the sum of
+        the attributes' matrices.
         """
         if self.scale_s_now is None:
             raise self._not_prepared("scale of s")
@@ -290,8 +293,8 @@ def _require_unit(name: str, scale: str | float, choices: tuple[str, ...]) -> No
 
 
 def _kernel_terms(kernel: Kernel, factor: float = 1.0) -> Terms:
-    """Write a kernel as a weighted sum of kernels that are not sums; terms of weight 0 are left
-    out.
+    """Write a kernel as a weighted sum of kernels that are not sums, leaving out terms with weight
+    0.
     """
     if isinstance(kernel, Sum):
         return _kernel_terms(kernel.a, factor) + _kernel_terms(kernel.b, factor)
@@ -301,7 +304,9 @@ def _kernel_terms(kernel: Kernel, factor: float = 1.0) -> Terms:
 
 
 def _inner(x: Tensor, l: Tensor, terms: Terms) -> Tensor:
-    """Return the biased HSIC of centered L and a sum of linear and Gaussian kernels, without K."""
+    """Return the biased HSIC of a centered L and a sum of linear and Gaussian kernels, without
+    storing K.
+    """
     share = 1 / len(x) ** 2
     linear = share * sum(factor for factor, kernel in terms if isinstance(kernel, Linear))
     values = []
@@ -334,8 +339,8 @@ def median_distance(x: Tensor) -> Tensor:
     r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`,
     also under vmap.
 
-    The same number as :func:`frhsic.kernels.median_bandwidth`, as a 0-d tensor on the device of
-    `x`; zero if half of the pairs coincide.
+    It equals :func:`frhsic.kernels.median_bandwidth`, but is a 0-d tensor on the device of `x`, and
+    zero if half of the pairs coincide.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Competing methods that the paper gives a formula for: FREM, means of bins, distance covariance
-and Reg-GDP. Each formula precedes its penalty.
+"""Competing methods for which the paper gives a formula: FREM, means of bins, distance covariance
+and Reg-GDP. The function for each formula precedes the penalty.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ SMALLEST_ENTRY = 1e-30
 def leave_one_out_weights(
     s: Tensor, bandwidth: float | Tensor, anchors: Tensor | None = None
 ) -> Tensor:
-    r"""Weights of the other rows at each anchor, :math:`w_{ij} \propto \exp(-\|s_i - s_j\|^2 /
+    r"""Weights of the other rows for each anchor, :math:`w_{ij} \propto \exp(-\|s_i - s_j\|^2 /
     2\gamma^2)` for j ≠ i.
 
-    Each row sums to one and gives no weight to the anchor itself. The weights of an anchor far from
-    all other rows concentrate on the nearest ones. Pure, and safe under ``vmap``.
+    The weights for an anchor sum to one, and the anchor itself has no weight. For an anchor far
+    from all other rows, the weights concentrate on the nearest rows. Pure, and safe under ``vmap``.
 
     Parameters
     ----------
     s
         Values of shape (n,) or (n, q).
     bandwidth
-        A positive number, a 0-d tensor, or one value per column.
+        The γ of the formula: a positive number, a 0-d tensor, or one value per column.
     anchors
-        Row numbers of shape (a,); every row if not given.
+        Indices of rows, of shape (a,); by default, every row is an anchor.
 
     Returns
     -------
@@ -48,7 +48,8 @@ def leave_one_out_weights(
 
     Examples
     --------
-    The middle row gives its two neighbors equal weight; the first row favors the nearer one.
+    For the middle row, the two neighbors have equal weight; for the first row, the nearer neighbor
+    has more weight.
 
     >>> leave_one_out_weights(torch.tensor([0.0, 1.0, 2.0]), 1.0)
     tensor([[0.0000, 0.8176, 0.1824],
@@ -68,22 +69,23 @@ def eipm_from_gram(k: Tensor, weights: Tensor, *, floor: float = 0.0) -> Tensor:
     .. math:: \frac1a \sum_{i=1}^{a} \sqrt{(w_i - u)^\top K (w_i - u)}, \qquad u = 1/n,
 
     with :math:`w_i^\top K w_i - 2 w_i^\top K u + u^\top K u` under the root. Zero when every
-    weighted mean equals the overall mean. Pure, and safe under ``vmap``. A constant added to the
-    Gram matrix does not change it, since the weights sum to one.
+    weighted mean equals the overall mean. Pure, and safe under ``vmap``. Adding a constant to the
+    Gram matrix does not change the result, because the weights sum to one.
 
     Parameters
     ----------
     k
         Gram matrix of z, of shape (n, n).
     weights
-        Of shape (a, n), rows summing to one, as from :func:`leave_one_out_weights`.
+        Weights of shape (a, n) with rows that sum to one, such as those from
+        :func:`leave_one_out_weights`.
     floor
-        Smallest value under the root. At 0 a vanishing term has gradient 0; the published training
-        code used 1e-10.
+        Smallest value under the root. With a floor of 0, a vanishing term has gradient 0; the
+        published training code used 1e-10.
 
     Examples
     --------
-    With the linear kernel each term is a difference of means: |0 - 1/2| and |1 - 1/2|.
+    With the linear kernel, each term is a difference of means: |0 - 1/2| and |1 - 1/2|.
 
     >>> z = torch.tensor([[0.0], [1.0]])
     >>> eipm_from_gram(z @ z.T, torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
@@ -102,8 +104,8 @@ class EIPM(Penalty):
 
     The anchors i are the first a rows of the batch, which is in random order, and ε is 1e-10. Zero,
     up to :math:`\sqrt\varepsilon`, when every smoothed conditional mean embedding equals the
-    marginal one; on a batch, it is also positive by chance. With a fixed γ it does not detect
-    dependence on scales finer than γ.
+    marginal mean embedding. On a batch, the value is also positive by chance. With a fixed γ, the
+    penalty does not detect dependence on scales finer than γ.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ class EIPM(Penalty):
     gamma
         Bandwidth of the weights, in units of s; several attributes share one Gaussian.
     anchors
-        How many rows to average over (all, if the batch has fewer); None for all.
+        Number of rows to average over, or all rows if the batch has fewer; None for all rows.
 
     References
     ----------
@@ -120,8 +122,8 @@ class EIPM(Penalty):
 
     Examples
     --------
-    Two groups far apart in s and in z: each conditional distribution is half of the marginal one,
-    and the squared distance between their embeddings is 1/4 + 1/4.
+    Two groups far apart in s and in z: each conditional distribution is half of the marginal
+    distribution, and the squared distance between their embeddings is 1/4 + 1/4.
 
     >>> penalty = EIPM(gamma=1.0)
     >>> penalty(torch.tensor([[0.0], [0.0], [99.0], [99.0]]), torch.tensor([0.0, 0.0, 9.0, 9.0]))
@@ -166,7 +168,7 @@ def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
     r"""Sum over bins of the squared distance to the overall mean, :math:`\sum_b \|\bar z_b - \bar
     z\|^2`.
 
-    Bins with fewer than two rows are left out. Pure, and safe under ``vmap``.
+    Bins with fewer than two rows are omitted. Pure, and safe under ``vmap``.
 
     Examples
     --------
@@ -185,14 +187,14 @@ def mean_difference_from_bins(z: Tensor, membership: Tensor) -> Tensor:
 class BinnedMMD(Penalty):
     r"""Differences between the means of Z in bins of S, :math:`\sum_b \|\bar z_b - \bar z\|^2`.
 
-    Bins with fewer than two rows of the batch are left out. Zero when the mean of Z is the same in
-    all bins; dependence inside a bin is not detected. With several attributes, it is the sum over
-    them. The published numbers of "MMD" use the defaults.
+    Zero when the mean of Z is the same in all bins; dependence inside a bin is not detected. Bins
+    with fewer than two rows of the batch are omitted. With several attributes, the penalty is the
+    sum over attributes. The published numbers of "MMD" use the defaults.
 
     Parameters
     ----------
     bins
-        Number of bins of each attribute, with equal shares of the training rows.
+        Number of bins for each attribute, with equal shares of the training rows.
 
     Examples
     --------
@@ -230,8 +232,8 @@ class DistanceCovariance(Penalty):
 
     A and B are the doubly centered Euclidean distances of z and of s. Zero in the population
     exactly when Z and S are independent. Multiplying z by c multiplies the value by c, so shrinking
-    z lowers it. Several attributes are measured jointly, by the distance between rows of s. The
-    published numbers of "dCor" come from this penalty.
+    z lowers the value. Several attributes are measured jointly, using the distance between rows of
+    s. The published numbers of "dCor" come from this penalty.
 
     References
     ----------
@@ -260,7 +262,7 @@ def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) ->
     r"""Weights of the rows at given values of s, :math:`w_{gj} \propto \exp(-(s_g - s_j)^2 /
     2h^2)`, summing to one.
 
-    At a value far from all rows the weights concentrate on the nearest ones. Pure, and safe under
+    At a value far from all rows, the weights concentrate on the nearest rows. Pure, and safe under
     ``vmap``.
 
     Parameters
@@ -275,7 +277,7 @@ def nadaraya_watson_weights(at: Tensor, s: Tensor, bandwidth: float | Tensor) ->
     Returns
     -------
     Tensor
-        Of shape (g, n).
+        Weights of shape (g, n).
 
     Examples
     --------
@@ -292,7 +294,7 @@ def gdp_value(
     grid: Tensor,
     weights: Tensor | None = None,
 ) -> Tensor:
-    r"""Gaps of the smoothed mean scores of many models at once, without intervals or tests.
+    r"""Gaps in the smoothed mean scores of many models at once, without intervals or tests.
 
     .. math:: \sum_g v_g \Bigl| \sum_j w_{gj} f_j - \bar f \Bigr|, \qquad
         w_{gj} \propto \exp\bigl(-(s_g - s_j)^2 / 2h^2\bigr).
@@ -303,20 +305,20 @@ def gdp_value(
     Parameters
     ----------
     scores
-        Of shape (..., n): one row per model, for instance.
+        Scores of shape (..., n), such as one row per model.
     s
-        Of shape (n,).
+        The attribute, of shape (n,).
     bandwidth
         The h of the smoother, in units of s.
     grid
         Values of s at which the gap is computed, of shape (g,).
     weights
-        The v of the formula, of shape (g,), summing to one; equal if not given.
+        The v in the formula, of shape (g,), which must sum to one; by default, all are equal.
 
     Examples
     --------
-    With a narrow smoother the smoothed means are the scores themselves: 0 and 2 around a mean of 1,
-    and for a second model 0 and 4 around a mean of 2.
+    With a narrow smoother, the smoothed means are the scores themselves: 0 and 2 around a mean of
+    1, and for a second model 0 and 4 around a mean of 2.
 
     >>> s = torch.tensor([0.0, 1.0])
     >>> gdp_value(torch.tensor([[0.0, 2.0], [0.0, 4.0]]), s, 0.01, grid=s)
@@ -335,23 +337,25 @@ def equispaced_points(values: Tensor, points: int) -> Tensor:
 
 
 class GDP(Penalty):
-    r"""How far the smoothed conditional mean of the scores is from their mean (Reg-GDP).
+    r"""Mean distance of the smoothed conditional mean of the scores from their overall mean
+    (Reg-GDP).
 
     .. math:: \frac1G \sum_{g=1}^{G} \bigl| \hat f(s_g) - \bar f \bigr|, \qquad
         \hat f(s_g) = \frac{\sum_i f_i \exp(-(s_g - s_i)^2 / 2b^2)}{\sum_i \exp(-(s_g - s_i)^2 /
         2b^2)},
 
     on the head's raw output f; z is not used. Zero when the smoothed conditional mean is constant
-    in s. It measures only conditional means, and can be lowered by shrinking the scores. With
-    several attributes or several columns of scores it is the sum over all of them.
+    in s. The penalty measures only conditional means, and can be lowered by shrinking the scores.
+    With several attributes or several columns of scores, it is the sum over all pairs of an
+    attribute and a column of scores.
 
     Parameters
     ----------
     bandwidth
-        The b of the Nadaraya–Watson smoother, in units of s.
+        Bandwidth b of the Nadaraya–Watson smoother, in units of s.
     points
-        G: the :math:`s_g` are this many equispaced values between the smallest and the largest s of
-        the batch.
+        Number G of the values :math:`s_g`, which are equispaced from the smallest to the largest s
+        in the batch.
 
     References
     ----------

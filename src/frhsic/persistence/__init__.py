@@ -1,13 +1,14 @@
-"""Save fitted models to one file and load them again.
+"""Save a fitted model to one file, and load it again.
 
-A file is an uncompressed zip archive. `model.json` contains the versions that wrote it, the model
-and its proof; `arrays.safetensors` contains their arrays; entries that end in `.txt` contain
-LightGBM trees, and those that end in `.skops` contain models from other libraries. It contains no
-training rows, except for models that consist of them, such as couplings. The library's own models
-are stored as data, so LightGBM is the only dependency whose version matters for them; neither
-loading nor predicting runs code from the file. skops reads models from other libraries, with the
-classes that it trusts and those named in `trusted`. The proof consists of a few synthetic rows with
-their scores: `load` predicts them and raises if they differ.
+A file is an uncompressed zip archive. `model.json` contains the versions of the software that wrote
+the file, the model, and a proof; `arrays.safetensors` contains the arrays of both; entries whose
+names end in `.txt` contain LightGBM trees, and entries whose names end in `.skops` contain models
+from other libraries. The file contains no training rows, except for models that consist of training
+rows, such as couplings. The library's own models are stored as data, so LightGBM is the only
+dependency whose version matters for these models; neither loading nor predicting runs code from the
+file. skops reads models from other libraries, allowing the classes that it trusts and those named
+in `trusted`. The proof consists of a few synthetic rows with their scores: `load` scores these rows
+and raises an error if the scores differ.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def save(model: Any, path: str | Path) -> None:
     """Write a fitted model to one file. If writing fails, no file is left behind.
 
     The file does not contain the code of a function passed as `estimator`, or of a custom encoder
-    or penalty: pass the object again to :func:`load`. A `random_state` that is a generator is saved
-    as the seed drawn from it. Custom folds (`cv`) are not saved either: the loaded model makes the
-    same predictions, and uses the default number of folds if it is refitted. If a model contains
+    or penalty; pass these objects to :func:`load` again. If `random_state` is a generator, the seed
+    drawn from it is saved. Custom folds (`cv`) are not saved either: the loaded model makes the
+    same predictions, but uses the default number of folds if it is refitted. If a model contains
     classes that skops does not trust, a warning shows how to load it.
 
     Examples
@@ -76,7 +77,7 @@ def save(model: Any, path: str | Path) -> None:
 
 
 def file_bytes(model: Any) -> bytes:
-    """Return the content of the file that :func:`save` writes."""
+    """Return the contents of the file that :func:`save` writes."""
     name = type(model).__name__
     if name not in ESTIMATORS or not is_own(model):
         raise TypeError(f"model is {name}; pass a fitted {', '.join(ESTIMATORS)}.")
@@ -121,27 +122,28 @@ def load(
 ) -> Loaded:
     """Load a fitted model from a file.
 
-    It makes the same predictions as the saved model: the scores of the synthetic rows in the file
-    are the same to within 1e-6 of the largest score. Otherwise, or if the file is damaged or
-    contains anything that `save` never writes, a ValueError gives the reason and the versions that
-    wrote the file.
+    The loaded model makes the same predictions as the saved model: on the synthetic rows in the
+    file, the scores differ by at most 1e-6 of the largest score. Otherwise, or if the file is
+    damaged or contains anything that `save` never writes, a ValueError gives the reason and the
+    versions that wrote the file.
 
     Parameters
     ----------
     path
         File written by :func:`save`.
     kind
-        The expected class, such as ``ParityClassifier``; any other class is an error. It also tells
-        type checkers the class of the model.
+        The expected class, such as ``ParityClassifier``; any other class is an error. Type checkers
+        also use it as the type of the result.
     estimator, encoder, penalty
-        The function, custom encoder or custom penalty with which the model was created, if any;
-        passing an object that the file does not need is an error.
+        The function, custom encoder or custom penalty that the model was created with, if any.
+        Passing an object that the file does not need is an error.
     trusted
         Names of classes, such as your own estimators, that skops does not trust and that the file
-        may contain: ``trusted=["my_module.MyModel"]``. They can run any code when the model is
-        loaded and when it predicts.
+        may contain: ``trusted=["my_module.MyModel"]``. These classes can run any code when the
+        model is loaded and when it predicts.
     max_bytes
-        Memory that reading the file may take. None means 25 times its size, but at least 128 MiB.
+        Largest amount of memory that reading the file may take. None means 25 times the size of the
+        file, but at least 128 MiB.
 
     Examples
     --------

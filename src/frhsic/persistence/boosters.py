@@ -1,4 +1,6 @@
-"""LightGBM's text format, checked because LightGBM's parser trusts every number in it."""
+"""Checks of boosters in LightGBM's text format, because LightGBM's parser trusts every number in
+the text.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ LINE = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
 
 
 def require(condition: object, reason: str) -> None:
-    """Reject the file unless the condition is met."""
+    """Raise an error that rejects the file unless the condition is true."""
     if not condition:
         raise ValueError(f"it was not written by frhsic.save: {reason}.")
 
 
 def checked_text(text: str) -> str:
-    """Return the parts of a booster's text that predictions need; raise if an index is out of
-    range.
+    """Return the parts of a booster's text that are needed for predictions; raise an error if an
+    index is out of range.
     """
     head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
     header = dict(LINE.findall(head))
@@ -57,8 +59,8 @@ def _numbers(text: str, form: re.Pattern[str], length: int) -> np.ndarray:
 
 
 def _tree_lines(tree: dict[str, str], columns: int) -> list[str]:
-    """Return the lines of one tree; raise unless each node and leaf is the child of an earlier
-    node.
+    """Return the lines of one tree; raise an error unless each node and leaf is the child of an
+    earlier node.
     """
     leaves = int(tree["num_leaves"])
     sets = int(tree["num_cat"])

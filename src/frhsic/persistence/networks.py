@@ -1,4 +1,4 @@
-"""Networks: their weights, and the modules that the weights belong to."""
+"""The weights of networks, and the modules that the weights belong to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from frhsic.training.result import Bottleneck
 
 
 def weights_of(model: NetworkEstimator) -> dict[str, dict[str, np.ndarray]]:
-    """Return the weights of each part of a network, keyed by name."""
+    """Return the weights of each module of a network, keyed by the module's name."""
     return {
         part: {name: v.cpu().numpy() for name, v in getattr(model, f"{part}_").state_dict().items()}
         for part in ("encoder", "head", "penalty")
@@ -26,7 +26,7 @@ def weights_of(model: NetworkEstimator) -> dict[str, dict[str, np.ndarray]]:
 
 
 def complete(model: Any, weights: dict[str, dict[str, np.ndarray]]) -> None:
-    """Build a model's modules and load the file's weights into them."""
+    """Create a model's modules and load the weights from the file into them."""
     states = {
         part: {name: torch.from_numpy(values.copy()) for name, values in own.items()}
         for part, own in weights.items()

@@ -1,7 +1,7 @@
 """Synthetic rows whose scores are saved with a model, so that `load` can compare them.
 
-They are built from the information about columns in the model: levels, and bin edges that are
-rounded and shifted a little. They contain no training rows, except by chance.
+The rows are built from the information that the model has about columns: levels, and bin edges that
+are rounded and slightly shifted. They contain no training rows, except by chance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROOF_ROWS = 6
 
 
 def prove(model: Any) -> dict[str, Any]:
-    """Return synthetic rows and their scores; rows that the model rejects are left out."""
+    """Return synthetic rows and their scores, without rows that the model rejects."""
     proof = {"columns": _columns(model)}
     rows = []
     scores = [np.zeros(0)]
@@ -48,7 +48,9 @@ def prove(model: Any) -> dict[str, Any]:
 
 
 def difference(model: Any, proof: Mapping[str, Any]) -> float:
-    """Return the largest difference from the scores of a proof, relative to the largest score."""
+    """Return the largest difference between the model's scores and those in the proof, relative to
+    the largest score.
+    """
     rows = (scores_of_row(model, proof, row) for row in proof["rows"][:PROOF_ROWS])
     differences = np.concatenate([np.zeros(0), *rows]) - proof["scores"]
     largest = np.abs(proof["scores"]).max(initial=0.0) or 1.0
@@ -75,7 +77,9 @@ def scores_of_row(model: Any, proof: Mapping[str, Any], row: int) -> np.ndarray:
 
 
 def _controls(strata: Strata, row: int) -> pd.DataFrame:
-    """Return the controls of a row, cycling through the strata and one that does not exist."""
+    """Return the controls of a row, cycling through the strata and a stratum that does not
+    exist.
+    """
     cell = strata.levels[row] if row < strata.other else ()
     values: dict[str, list[Any]] = {}
     for column, level in zip_longest(strata.columns, cell):
@@ -93,7 +97,7 @@ def _schema(model: Any) -> Any:
 
 
 def _columns(model: Any) -> dict[str, list[Any]]:
-    """Return the values of synthetic rows in each column, keyed by name."""
+    """Return the values of the synthetic rows in each column, keyed by the column's name."""
     engine = getattr(model, "engine_", None)
     numbers = dict(enumerate(() if engine is None else map(_rounded, engine.bins.edges)))
     types = _schema(model).columns or [
@@ -103,8 +107,8 @@ def _columns(model: Any) -> dict[str, list[Any]]:
 
 
 def _rounded(edges: np.ndarray) -> tuple[float, ...]:
-    """Return numbers near four of the edges, from the first to the last, that are unlikely to occur
-    in any row.
+    """Return numbers near four of the edges, from the first edge to the last, that are unlikely to
+    occur in any row.
     """
     if not len(edges):
         return PROOF_NUMBERS
@@ -112,12 +116,12 @@ def _rounded(edges: np.ndarray) -> tuple[float, ...]:
 
 
 def _spread(values: Any) -> list[Any]:
-    """Return four of the values: the smallest, the largest, and two in the middle."""
+    """Return four of the values: the first, the last, and two in between."""
     return [values[(len(values) - 1) * part // 3] for part in range(4)]
 
 
 def _values(column: ColumnType, numbers: tuple[float, ...]) -> list[Any]:
-    """Return the values of one column."""
+    """Return the values of the synthetic rows in one column."""
     levels = column.levels
     if column.kind == "number":
         return [*numbers, None, 2 * numbers[-1]]

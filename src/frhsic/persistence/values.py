@@ -1,9 +1,9 @@
-"""Values as JSON: numbers, text and containers unchanged, anything else as an object with one key
-that names its type.
+"""Values as JSON: numbers, text and containers are unchanged, and any other value is an object with
+one key that names the type.
 
-Arrays, the text of boosters and models from other libraries are in other entries of the file, which
-JSON refers to by number. An object of this library is stored as the values that define it: for an
-estimator, its parameters, fitted attributes and weights.
+Arrays, the text of boosters and models from other libraries are stored in separate entries of the
+file, which the JSON refers to by number. An object of this library is stored as the values that
+define it: an estimator as its parameters, fitted attributes and weights.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ DATA = {
     for name in names.split()
 }
 """The library's own classes, each with its module. A penalty is defined by its arguments, an
-estimator by its parameters and fitted attributes, any other by the fields of a dataclass.
+estimator by its parameters and fitted attributes, and any other object by the fields of a
+dataclass.
 """
 
 ESTIMATORS = [name for name, module in DATA.items() if module == "frhsic.estimators"]
@@ -108,8 +109,8 @@ NAMED = re.compile(r"sklearn\..*(Stacking|Vectorizer|Chain|Threshold)\w*")
 
 
 class Writer:
-    """Turns values into JSON, and collects the other entries. A user's own functions and classes
-    among a model's parameters are written by name.
+    """Converts values to JSON, and collects the other entries of the file. Custom functions and
+    classes among a model's parameters are written by name.
     """
 
     def __init__(self, model: Any = None) -> None:
@@ -158,8 +159,8 @@ class Writer:
         return {"objects": [kind, self.value(values.tolist())]}
 
     def _model(self, value: Any) -> Any:
-        """Return a reference to an object as written by skops; repeated objects are written
-        once.
+        """Return a reference to the entry that skops writes for an object; an object that occurs
+        repeatedly is written once.
         """
         if id(value) not in self._models:
             import skops.io
@@ -184,7 +185,7 @@ class Writer:
 
 @dataclass
 class Reader:
-    """Rebuilds the values that :class:`Writer` wrote."""
+    """Recreates the values that :class:`Writer` wrote."""
 
     arrays: dict[str, np.ndarray]
     entry: Callable[[str], bytes]
@@ -195,7 +196,7 @@ class Reader:
     models: dict[str, Any] = field(default_factory=dict)
 
     def value(self, value: Any) -> Any:
-        """Return a value from its JSON."""
+        """Recreate a value from JSON."""
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if not isinstance(value, dict):
@@ -239,7 +240,9 @@ class Reader:
         return pd.DataFrame({name: column_of_parts(*own) for name, *own in parts})
 
     def _charge_texts(self, count: int, texts: Iterable[object]) -> None:
-        """Charge an array of text, in which each element may take as much memory as the longest."""
+        """Charge the memory budget for an array of text, in which each element may take as much
+        memory as the longest text.
+        """
         self.budget.charge(4 * count * max(map(len, map(str, texts)), default=1))
 
     def _booster(self, name: str) -> Any:
@@ -250,8 +253,8 @@ class Reader:
         return lightgbm.Booster(model_str=checked_text(text.decode()))
 
     def _model(self, name: str) -> Any:
-        """Return an object of another library, if all of its classes are trusted by skops or named
-        in `trusted`.
+        """Read an object of another library if all of its classes are trusted by skops or named in
+        `trusted`.
         """
         import skops.io
 
@@ -274,17 +277,17 @@ KINDS: dict[str, Callable[[Reader, Any], Any]] = {
     "booster": Reader._booster,
     "model": Reader._model,
 }
-"""How values that aren't JSON are read."""
+"""Methods that read values other than plain JSON."""
 
 
 def trusting(names: Collection[str]) -> str:
-    """Return the sentence that explains how to trust classes."""
+    """Return a sentence that explains how to trust classes."""
     shown = ", ".join(map(repr, sorted(names)))
     return f"If you trust its author, pass load(path, trusted=[{shown}]), or --trusted for each."
 
 
 def code_name(value: Any) -> str:
-    """Return the name of a function or class, or of the class of another object."""
+    """Return the name of a function or class, or the name of the class of any other object."""
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
 
@@ -295,7 +298,7 @@ def own_class(name: str) -> Any:
 
 
 def is_own(value: Any) -> bool:
-    """Return whether an object is an instance of one of these classes."""
+    """Return whether an object is an instance of one of the library's own classes."""
     name = type(value).__name__
     return name in DATA and own_class(name) is type(value)
 
@@ -310,7 +313,9 @@ def state_of(value: Any) -> dict[str, Any]:
 
 
 def estimator_state(model: Any) -> dict[str, Any]:
-    """Return parameters and fitted attributes of an estimator, and the weights of a network."""
+    """Return the parameters and fitted attributes of an estimator and, for a network, the
+    weights.
+    """
     check_is_fitted(model)
     state: dict[str, Any] = model.get_params(deep=False)
     if not isinstance(state["random_state"], int | None):
@@ -331,8 +336,8 @@ def estimator_state(model: Any) -> dict[str, Any]:
 
 
 def build(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of this library after checking that its attributes have the annotated types;
-    penalties and estimators check their own arguments.
+    """Create an object of this library after checking that its attributes have the annotated types;
+    penalties and estimators check their arguments themselves.
     """
     if hasattr(cls, "get_params"):
         return _build_estimator(cls, state)
@@ -392,8 +397,8 @@ def is_of(value: Any, hint: Any) -> bool:
 
 
 def untrusted_names(data: bytes, budget: Budget) -> set[str]:
-    """Return the classes of a skops file that `trusted` must name; raise if it contains anything
-    callable, or a cache folder.
+    """Return the classes in a skops file that `trusted` must name; raise an error if the file
+    contains anything callable, or a cache folder.
     """
     import skops.io
 

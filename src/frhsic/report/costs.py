@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,8 @@ from frhsic.auditing.comparing import difference
 from frhsic.auditing.performance import RATES
 from frhsic.auditing.results import Audit, Change, Number, Quality
 from frhsic.auditing.running import RARE
-from frhsic.formatting import figure, format_setting, percent, points
+from frhsic.estimators.frontier import Gap
+from frhsic.formatting import amount, format_estimate, format_value, percent, points
 from frhsic.intervals import Interval
 from frhsic.report.model import Report, Stop, TradeOff
 from frhsic.report.people import are_decisions, rows_phrase, score_noun
@@ -223,7 +224,7 @@ def _judgement(change: Change) -> str:
 
 
 def _form(key: str) -> Callable[[float], str]:
-    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else figure
+    return (lambda share: f"{100 * share:.1f} %") if key in SHARES else amount
 
 
 def frontier_picture(tradeoff: TradeOff) -> str:
@@ -242,8 +243,10 @@ def frontier_picture(tradeoff: TradeOff) -> str:
 def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     """Return the limit that selects a trade-off."""
     if stop.point.chosen:
-        limits = ", ".join(format_setting(limit) for limit in tradeoff.limits if limit)
-        cuts = ", ".join(percent(1 - share) for share in tradeoff.shares if share is not None)
+        numbers = [limit and format_value(limit) for limit in tradeoff.limits]
+        limits = _requests_phrase(tradeoff, numbers)
+        shares = [None if share is None else percent(1 - share) for share in tradeoff.shares]
+        cuts = _requests_phrase(tradeoff, shares)
         asked = say("fitted_for", limits=limits) if limits else ""
         if cuts:
             asked += say("fitted_none" if tradeoff.points[0].chosen else "fitted_cut", cuts=cuts)
@@ -251,6 +254,23 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
     if stop.limit in ("none", "0"):
         return say("stop_none" if stop.limit == "none" else "stop_least")
     return say("stop_share", cut=1 - float(stop.limit.removesuffix("%")) / 100)
+
+
+def _requests_phrase(tradeoff: TradeOff, texts: Sequence[str | float | None]) -> str:
+    """Return the text for each attribute with the attribute's name, or a single text if all are the
+    same.
+    """
+    if len({*texts}) == 1:
+        return str(texts[0] or "")
+    named = [f"{text} for {s}" for s, text in zip(tradeoff.attributes, texts) if text]
+    return ", ".join(named)
+
+
+def stop_gap(gap: Gap) -> str:
+    """Return a gap for a narrow column, or only its upper bound if the estimate is 0."""
+    if gap.value == 0 < gap.high:
+        return say("bound", high=gap.high)
+    return format_estimate(gap.value)
 
 
 def stop_costs(report: Report, stop: Stop) -> list[tuple[str, str]]:

@@ -22,8 +22,8 @@ from frhsic.auditing.results import (
 )
 from frhsic.estimators.frontier import AIM_MEASURES
 from frhsic.formatting import (
+    amount,
     capitalize,
-    figure,
     format_count,
     format_estimate,
     format_exact,
@@ -454,8 +454,8 @@ def _aim_remarks(check: LimitCheck) -> Iterator[str]:
     """Yield sentences about the uncertainty of a target."""
     ends, share = check.reduction, check.share
     if ends is None or share is None:
-        yield say("ask_number")
-    elif check.verdict == "kept" and ends.low < 1 - share - ROUNDING:
+        return
+    if check.verdict == "kept" and ends.low < 1 - share - ROUNDING:
         yield say("aim_reached", ends=ends)
     elif check.verdict == "unclear" and ends.low > 0:
         yield say("aim_unsure", share=share)
@@ -581,7 +581,7 @@ def attribute_lines(report: Report, head: Headline) -> list[str]:
         drawn = s == head.attribute
         parts = []
         for check in checks(report):
-            if drawn and meaning(head, audit):
+            if drawn and gap_size(head, audit):
                 continue
             if (check.attribute, check.base) == (s, "gap") and not check.unmeasured:
                 number = Number(check.key, check.value, check.rows, check.interval)
@@ -597,11 +597,11 @@ def attribute_lines(report: Report, head: Headline) -> list[str]:
     return [*filter(None, lines)]
 
 
-def meaning(head: Headline, audit: Audit) -> str:
-    """Describe the gap and the largest allowed gap in plain words (in percentage points for
-    probabilities or shares); empty if there is no limit and the gap is not significant.
+def gap_size(head: Headline, audit: Audit) -> str:
+    """Return the gap and the largest allowed gap (in percentage points for probabilities or
+    shares), to append to its meaning; empty if there is no limit and the gap is not significant.
     """
-    subject, s, gap = audit.subject, head.attribute, head.gap
+    subject, gap = audit.subject, head.gap
     if gap is None or gap.value == 0 or gap.key not in GAP_MEANINGS:
         return ""
     if head.limit is None and gap.interval is not None and gap.interval.low <= 0:
@@ -610,20 +610,27 @@ def meaning(head: Headline, audit: Audit) -> str:
     scale = 100 if shares else 1
     limit = None if head.limit is None else scale * head.limit
     size = format_estimate(gap.value, head.limit)
-    spread = audit[s].all_rows.get("standardized_gdp")
+    spread = audit[head.attribute].all_rows.get("standardized_gdp")
     allowed = "" if limit is None else say("allowed", limit=limit)
     if shares:
         allowed = say("points", size=format_estimate(scale * gap.value, limit), allowed=allowed)
     elif spread:
         size += say("deviations", spread=spread, noun=score_noun(audit))
-    values = {"s": s, "size": size, "allowed": allowed}
+    return f": {size}{allowed}"
+
+
+def meaning(head: Headline, audit: Audit) -> str:
+    """Return a sentence that defines the gap, with its size; empty without a gap."""
+    if head.gap is None or head.gap.key not in GAP_MEANINGS:
+        return ""
     return fill(
-        GAP_MEANINGS[gap.key],
+        GAP_MEANINGS[head.gap.key],
+        s=head.attribute,
+        size=gap_size(head, audit),
         noun=_class_noun(audit, head.label),
         people=people_phrase(audit),
         control=control_phrase(audit),
         selected=decision_phrase(audit, "selected", "scored_above"),
-        **values,
     )
 
 
@@ -718,7 +725,7 @@ def closing_lines(report: Report) -> dict[str, str]:
         # two numbers that aren't significant don't show a change
         noise = change in paired and change.reduction is None and gap.interval.low <= 0
         if change is not None and not noise:
-            was = f"{figure(change.before)} → "
+            was = f"{amount(change.before)} → "
         label = measure_label(gap.key, control_phrase(report.audit))
         name = "" if gap.key == "gdp" else f", {label[:1].lower()}{label[1:]}"
         if head.label:
@@ -731,7 +738,9 @@ def closing_lines(report: Report) -> dict[str, str]:
         ends = f" ({reach})" if reach else ""
         shown.append(f"{cost.name} {value}{ends}")
     lines["cost" if report.before else "score"] = ", ".join(shown) or say("no_outcome")
-    hints = [*head.remarks]  # and remarks about the command's options, which the page omits
+    hints = [*head.remarks]  # and advice to the analyst, which the page omits
+    if any(check.base == "gap" and check.reduction is None for check in checks(report)):
+        hints.append(say("ask_number"))
     if decided := decision_sentence(report):
         lines["decided"] = decided
         hints.append(say("other_threshold"))

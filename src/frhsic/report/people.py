@@ -447,7 +447,7 @@ def _actual(attribute: AttributeAudit, i: int) -> float | None:
 def group_judgement(group: Group, audit: Audit) -> str:
     """Return a phrase that says whether people are scored too low or too high."""
     if group.error is None:
-        return say("as_scored", count=n_comparisons(audit))
+        return say("as_scored")
     return say("too_high" if group.error > 0 else "too_low", size=abs(group.error))
 
 
@@ -482,6 +482,7 @@ def groups_note(report: Report, s: str) -> str:
     count = len(audit[s].all_rows.curves["gdp"].trusted_groups)
     of = size_phrase(audit[s].all_rows.curves["gdp"], audit)
     values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count, "of": of}
+    values["comparisons"] = n_comparisons(audit)
     compared = has_outcomes(audit[s]) and not are_decisions(audit)
     return fill(words["groups_note" if compared else "groups_farthest"], **values)
 

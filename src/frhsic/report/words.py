@@ -30,7 +30,7 @@ from frhsic.auditing.results import (
     Number,
     Subject,
 )
-from frhsic.formatting import capitalize, format_setting, percent
+from frhsic.formatting import capitalize, format_value, percent
 from frhsic.intervals import Interval
 from frhsic.parity.limits import PREFIXES
 from frhsic.report.model import TradeOff, TradeOffPoint
@@ -52,10 +52,10 @@ SENTENCES: dict[str, str] = WORDS["sentences"]
 MEASURES: dict[str, str] = WORDS["measures"]
 FORMS: dict[str, Callable[[Any], str]] = {
     "chance": formatting.chance,
-    "figure": formatting.figure,
+    "figure": formatting.amount,
     "percent": percent,
     "rest": lambda share: percent(1 - share),
-    "plain": format_setting,
+    "plain": format_value,
     "short": formatting.format_estimate,
     "signed": lambda value: signed_figure(value),
     "stated": formatting.format_exact,
@@ -69,6 +69,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
 
 # If performance is above this, the report asks whether all columns are known before the outcome.
 TOO_GOOD = {"explained": 0.98, "auc": 0.995}
+MOST_CAUTIONS = 6  # cautions that the page shows unfolded
 # Number of bins of an attribute, as one might choose in a pivot table.
 BANDS = 10
 
@@ -164,10 +165,10 @@ def gap_phrase(key: str, s: str) -> str:
 def group_phrase(curve: Curve, i: int, name: str) -> str:
     """Return the range of a curve's group, such as “ages 58 to 63” or “ages 64 and over”."""
     if curve.start[i] == curve.end[i]:
-        return f"{name} {format_setting(curve.grid[i])}"
+        return f"{name} {format_value(curve.grid[i])}"
     several = f"{name}s" if name in ("age", "Age") else name
-    end = "and over" if i == len(curve.grid) - 1 else f"to {format_setting(curve.end[i])}"
-    return f"{several} {format_setting(curve.start[i])} {end}"
+    end = "and over" if i == len(curve.grid) - 1 else f"to {format_value(curve.end[i])}"
+    return f"{several} {format_value(curve.start[i])} {end}"
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
@@ -310,9 +311,8 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     values = {"what": what, "reduced": reduced}
     if check.reduction is None:
         return say("not_judged", **values)
-    key = {"kept": "reached", "not kept": "missed"}.get(check.verdict, "unsettled")
-    if check.reduction.low > 0:
-        key = "missed" if key == "missed" else "cut"
+    keys = {"kept": "reached", "not kept": "missed", "probably not kept": "not_reached"}
+    key = keys.get(verdict_phrase(check), "unsettled")
     asked = say("asked_most" if check.share > 1 else "asked_share", share=check.share)
     return say(key, **values, asked=asked)
 
@@ -356,21 +356,26 @@ def has_groups(audit: Audit) -> bool:
 
 def remove_options(remark: str) -> str:
     """Return a remark without the clauses that name an option of the command, since readers of a
-    report don't run the command.
+    report don't run the command; of a remark that is one clause, only an option in parentheses is
+    left out.
 
     Examples
     --------
     >>> remove_options("'id' seems to identify rows; to use it, name it with --features.")
     "'id' seems to identify rows."
+    >>> remove_options("9 occurs 52 times in 'age'. If it means missing, say so (--missing 9).")
+    "9 occurs 52 times in 'age'."
     """
-    remark = re.sub(r" \([^()]*--[a-z][^()]*\)", "", remark)
-    clauses = re.split(r"(?<=[.;]) ", remark)
-    kept = " ".join(clause for clause in clauses if not re.search(r"(^|\W)--[a-z]", clause))
-    return f"{kept[:-1]}." if kept.endswith(";") else kept
+    for text in (remark, re.sub(r" \([^()]*--[a-z][^()]*\)", "", remark)):
+        clauses = re.split(r"(?<=[.;]) ", text)
+        kept = " ".join(clause for clause in clauses if not re.search(r"(^|\W)--[a-z]", clause))
+        if kept:
+            return f"{kept[:-1]}." if kept.endswith(";") else kept
+    return ""
 
 
 def warnings(audit: Audit) -> list[str]:
-    """Return cautions about the data: the caller's remarks, then the audit's."""
+    """Return cautions about the data: the audit's, then the caller's remarks."""
     rows, subject = audit.rows, audit.subject
     remarks = {
         "grouped": has_groups(audit) and rows.effective is None,
@@ -393,17 +398,14 @@ def warnings(audit: Audit) -> list[str]:
         "subject": subject,
         "units": audit.context.people or "groups",
     }
-    lines = [
-        *audit.context.remarks,
-        *(say(key, **values) for key, true in remarks.items() if true),
-    ]
+    lines = [say(key, **values) for key, true in remarks.items() if true]
     for attribute in audit.attributes:
         curve, positives = attribute.all_rows.curves.get("gdp"), attribute.positives
         if curve is not None and all(curve.sparse):
             lines.append(say("sparse", s=attribute.name, least=SPARSE))
         if positives is not None and positives.rows < 500:
             lines.append(say("few_favoured", positives=positives))
-    return list(dict.fromkeys(lines))
+    return list(dict.fromkeys([*lines, *audit.context.remarks]))
 
 
 def banded_sentence(
@@ -429,7 +431,7 @@ def banded_sentence(
     spread = math.sqrt(shares @ (np.array(law.values) - law.mean) ** 2)
     errors = np.sqrt(np.maximum(1 / sizes - 1 / total, 0.0))
     chance = math.sqrt(2 / math.pi) * spread * float(sizes @ errors) / total
-    starts = [format_setting(curve.start[i]) for i in np.unique(band, return_index=True)[1]]
+    starts = [format_value(curve.start[i]) for i in np.unique(band, return_index=True)[1]]
     values = {"shown": shown, "chance": chance, "gap": gap, "noun": noun}
     values |= {"bands": len(sizes), "starts": join_names(starts)}
     of = say("of_class", outcome=outcome_phrase(audit.subject)) if one_class else ""

@@ -1,5 +1,5 @@
-"""Choose the weight of the penalty by a limit on validation rows, from models fitted on a grid of
-weights.
+"""Choose the weight of the penalty that meets a limit on validation rows, among models fitted with
+a grid of weights.
 """
 
 from frhsic.selection.weights import LowGainWarning, Selection, select_weight

@@ -1,4 +1,4 @@
-"""The rule that chooses a weight: which candidates meet the limits, which of them is chosen, and
+"""The rule that chooses a weight: which candidates meet the limits, which candidate is chosen, and
 why.
 """
 
@@ -20,23 +20,24 @@ LIMITED_MEASURES = ("gdp", "hsic", "gain", "p")
 
 @dataclass(frozen=True)
 class Candidate:
-    """One weight of the grid, measured on validation rows.
+    """One weight in the grid, measured on validation rows.
 
     Attributes
     ----------
     penalty_weight
-        λ.
+        The weight λ.
     performance
         Value of the scorer, for which larger is better: minus log loss or minus the mean squared
         error by default.
     gain
-        Kept share of the unpenalized model's gain over a constant predictor, in log loss or squared
-        error: 1 for weight 0, 0 for a constant. NaN if the unpenalized model does not beat the
-        constant.
+        Share of the unpenalized model's gain over a constant predictor, in log loss or squared
+        error, that the model keeps: 1 for weight 0, 0 for a constant. NaN if the unpenalized model
+        is not better than the constant.
     gaps
         For each attribute, GDP of the scores, in probabilities or in the unit of y.
     gap_bounds
-        For each attribute, the upper end of its interval (see :class:`frhsic.parity.ParityResult`).
+        For each attribute, the upper end of the interval of GDP (see
+        :class:`frhsic.parity.ParityResult`).
     hsic
         Biased HSIC between Z, or the scores of a model without `transform`, and the attributes,
         with Gaussian kernels at median bandwidths.
@@ -61,21 +62,22 @@ class Candidate:
 
     @property
     def gdp(self) -> float:
-        """GDP of the worst attribute."""
+        """The largest GDP of any attribute."""
         return max(self.gaps.values())
 
     @property
     def gdp_upper(self) -> float:
-        """The largest upper bound of GDP."""
+        """The largest upper bound on GDP of any attribute."""
         return max(self.gap_bounds.values())
 
 
 def choose(candidates: Sequence[Candidate], limits: Sequence[Limit]) -> tuple[list[bool], int]:
     """Return which candidates, in order of increasing weight, meet all limits, and the index of the
-    one to choose. Among candidates that meet all limits, the one with the smallest GDP is chosen if
-    there is a limit on the gain, the one with the smallest weight if there is a limit on the test,
-    and otherwise the one with the best performance. If no candidate meets all limits, the one
-    closest to the first limit is chosen, among those whose estimates meet it if there are any.
+    candidate to choose. Among candidates that meet all limits, the candidate with the smallest GDP
+    is chosen if there is a limit on the gain, the candidate with the smallest weight if there is a
+    limit on the p-value, and otherwise the candidate with the best performance. If no candidate
+    meets all limits, the candidate closest to the first limit is chosen; candidates whose estimates
+    meet this limit are preferred.
     """
     admitted = [True] * len(candidates)
     for limit in limits:
@@ -131,7 +133,7 @@ def _estimate(candidate: Candidate, limit: Limit) -> float:
 
 
 def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
-    """Return the index of the candidate closest to a limit that none meets."""
+    """Return the index of the candidate closest to a limit that no candidate meets."""
     if limit.measure == "gain":
         return int(np.argmax([candidate.performance for candidate in candidates]))
     if limit.measure == "p":
@@ -144,9 +146,8 @@ def _nearest(candidates: Sequence[Candidate], limit: Limit) -> int:
 
 
 def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | None:
-    """Return the approximate number of validation rows with which a candidate whose estimates meet
-    the limits would meet them with its upper bounds, too; None unless the estimates meet all of
-    them.
+    """Return the approximate number of validation rows with which a candidate's upper bounds would
+    also meet the limits; None unless its estimates meet all limits.
     """
     if any(limit.measure in ("gain", "p") or limit.is_aim for limit in limits):
         return None
@@ -159,7 +160,7 @@ def _rows_needed(taken: Candidate, limits: Sequence[Limit], rows: int) -> int | 
 
 
 def reason(taken: Candidate, limits: Sequence[Limit], admitted: bool, rows: int) -> str:
-    """Explain in a sentence why a weight was chosen, given the number of validation rows."""
+    """Return a sentence on why a weight was chosen, given the number of validation rows."""
     if not limits:
         return "the best performance; there is no limit"
     asked = " and ".join(_asked(limit) for limit in limits)

@@ -49,7 +49,7 @@ TEST_LEVEL = 0.05
 
 
 class LowGainWarning(UserWarning):
-    """The chosen model is hardly better than a constant prediction.
+    """Warning that the chosen model is hardly better than a constant prediction.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class LowGainWarning(UserWarning):
 
 @dataclass(frozen=True)
 class HeldOutMeasures:
-    """Measures of the chosen model on rows used neither to train nor to choose it; see
+    """Measures of the chosen model on rows that were used neither to train nor to choose it; see
     :class:`Candidate`.
     """
 
@@ -84,26 +84,26 @@ class HeldOutMeasures:
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """The chosen weight, its model, and all candidates; ``print`` shows a table of them.
+    """The chosen weight, its model, and all candidates; ``print`` shows a table of the candidates.
 
     Attributes
     ----------
     penalty_weight
         λ.
     estimator
-        The model at that weight, fitted without the validation rows.
+        The model with this weight, fitted without the validation rows.
     satisfied
-        Whether it meets the limits and keeps enough of the unpenalized model's gain.
+        Whether the model meets the limits and keeps enough of the unpenalized model's gain.
     reason
-        Why it was chosen, in a sentence.
+        A sentence on why the weight was chosen.
     candidates
-        Every weight of the grid, measured on the validation rows.
+        Every weight in the grid, measured on the validation rows.
     models
-        The fitted models of the candidates, in the same order.
+        The fitted models of the candidates, in the order of `candidates`.
     scorer
         The function of (model, X, y) that measures performance.
     constant
-        The constant predictor: class frequencies, or mean of y, of the training rows.
+        The constant predictor: the class frequencies, or the mean of y, in the training rows.
 
     Examples
     --------
@@ -153,15 +153,16 @@ class Selection:
     def evaluate(
         self, X: Any, y: Any, *, sensitive_features: Any, groups: Any = None
     ) -> HeldOutMeasures:
-        """Measure the chosen model on other rows. Report these numbers.
+        """Measure the chosen model on other rows. Report these numbers, not those of the
+        candidates.
 
         Parameters
         ----------
         X, y, sensitive_features
-            Rows used neither to train nor to choose the model. Those with a missing attribute are
-            left out.
+            Rows that were used neither to train nor to choose the model. Rows with a missing
+            attribute are dropped.
         groups
-            Group of each row, such as a person: intervals treat groups, not rows, as independent.
+            Group of each row, such as a person. Intervals treat groups, not rows, as independent.
         """
         rows = HeldOutRows.from_arrays(X, y, sensitive_features, groups, 0)
         scores = model_scores(self.estimator, rows.X)
@@ -219,22 +220,23 @@ class HeldOutRows:
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, s: Any, groups: Any, seed: int) -> HeldOutRows:
-        """Convert the attributes to a matrix and number the groups; rows with a missing attribute
-        are left out.
+        """Convert the attributes to a matrix, number the groups, and drop rows with a missing
+        attribute.
         """
         values = _arrays.matrix(s, "sensitive_features", allow_missing=True)
         known = np.flatnonzero(~np.isnan(values).any(axis=1))
         if not len(known):
             raise ValueError(
-                f"sensitive_features are missing in all {len(values):,} validation rows."
+                f"sensitive_features are missing in all {len(values):,} validation rows; pass"
+                " validation rows with sensitive features."
             )
         codes = None if groups is None else pd.factorize(np.asarray(groups).ravel())[0][known]
         names = tuple(_arrays.column_names(s, "sensitive", values.shape[1]))
         return cls(take_rows(X, known), take_rows(y, known), values[known], names, codes, seed)
 
     def pair(self, model: Any) -> Pair:
-        """Return the Gram matrices of Z (or of the scores of a model without Z) and of all
-        attributes jointly, on at most `TEST_ROWS` rows, one from each group.
+        """Return the Gram matrices of Z (or of the scores, for a model without Z) and of all
+        attributes jointly, on at most `TEST_ROWS` rows, with one row from each group.
         """
         encodes = hasattr(model, "transform")
         seen = np.asarray(model.transform(self.X)) if encodes else model_scores(model, self.X)
@@ -253,14 +255,14 @@ class HeldOutRows:
         return law_pair(z, s, kernel_z, kernel_s)
 
     def gain(self, model: Any, unpenalized: Any, constant: Any) -> float:
-        r"""Return the share of the unpenalized model's gain over a constant that a model keeps on
-        these rows.
+        r"""Return the share of the unpenalized model's gain over a constant that a model keeps,
+        measured on these rows.
 
         .. math:: \frac{\text{loss}(\text{constant}) - \text{loss}(\text{model})}
             {\text{loss}(\text{constant}) - \text{loss}(\text{unpenalized})}
 
-        1 is the unpenalized model, 0 a constant; a model worse than a constant has a negative
-        share. NaN if the unpenalized model itself does not beat the constant.
+        The share is 1 for the unpenalized model, 0 for a constant, and negative for a model worse
+        than a constant. It is NaN if the unpenalized model is not better than the constant.
         """
         worst = proper_loss(constant, self.X, self.y)
         best = proper_loss(unpenalized, self.X, self.y)
@@ -278,7 +280,9 @@ class HeldOutRows:
         unpenalized: Any,
         constant: Any,
     ) -> Candidate:
-        """Measure one model; without a confidence, upper bounds are the estimates themselves."""
+        """Measure one model. Without a confidence, the upper bounds are the estimates
+        themselves.
+        """
         scores = model_scores(model, self.X)
         gaps = {}
         gap_bounds = {}
@@ -338,7 +342,7 @@ def select_weight(
     sample_weight: Any = None,
     random_state: _arrays.RandomState = 0,
 ) -> Selection:
-    r"""Choose λ on validation rows, among models of the whole grid trained at once.
+    r"""Choose λ on validation rows, among models trained with all weights in a grid.
 
     .. math:: \hat\lambda = \text{choice}\bigl(\{(\text{gain}_\lambda, \text{GDP}_\lambda,
         \text{HSIC}_\lambda,
@@ -346,59 +350,61 @@ def select_weight(
         not trained on.}
 
     The gain is the share of the unpenalized model's improvement over a constant predictor that a
-    model keeps. If the chosen model keeps less than a quarter of it, ``satisfied`` is False and a
-    :class:`LowGainWarning` is issued. On the validation rows, the chosen model is the best of many,
-    so its numbers are optimistic. Report :meth:`Selection.evaluate` on test rows.
+    model keeps. If the gain of the chosen model is less than a quarter, ``satisfied`` is False and
+    a :class:`LowGainWarning` is issued. The chosen model is the best of many on the validation
+    rows, so its numbers on these rows are optimistic. Report the result of
+    :meth:`Selection.evaluate` on test rows.
 
     **What a limit on GDP guarantees.** On the validation rows, the upper end of an admitted model's
     interval is within the limit. If the validation rows (or their `groups`) are drawn independently
     from the population, the GDP of the chosen model in that population exceeds the limit with a
-    probability of at most about (1 − confidence) / 2, for means over people with similar values of
-    the attribute: oscillations finer than the resolution of :func:`frhsic.parity.gdp` are not
-    covered. A limit on HSIC is compared with the upper end of
+    probability of at most about (1 − confidence) / 2. This refers to GDP computed from means over
+    people with similar values of the attribute, so oscillations finer than the resolution of
+    :func:`frhsic.parity.gdp` are not covered. A limit on HSIC is compared with the upper end of
     :func:`frhsic.independence.hsic_interval` on at most 2,000 rows, whose coverage was measured
-    only for normal variables. Shares, and limits on the gain or the p-value, come without a
-    guarantee for other rows.
+    only for normal variables. Limits given as shares, and limits on the gain or the p-value, are
+    not guaranteed for other rows.
 
     Parameters
     ----------
     estimator : FRHSICClassifier, FRHSICRegressor, or another estimator
         Unfitted estimator with a parameter `penalty_weight` and a ``fit`` that takes
-        `sensitive_features`. It is not changed; a copy is fitted for each weight. Networks of this
-        library are trained at once, others one after another.
+        `sensitive_features`. It is not changed; a copy is fitted for each weight. This library's
+        networks are trained all at once, other estimators one after another.
     X, y, sensitive_features, sample_weight
-        As in its ``fit``. Validation rows with a missing attribute are left out. Weights are used
-        only in training; validation rows are unweighted.
+        As in the estimator's ``fit``. Validation rows with a missing attribute are dropped. Sample
+        weights are used only in training; validation rows are unweighted.
     limit : number, str, dict, list or None
         A bound on GDP such as 0.02; a share such as "50%" of the unpenalized model's GDP; 0 for the
         smallest GDP; "gdp <= 0.02"; "hsic <= 0.001"; "gain >= 90%", the smallest GDP among models
         that keep this share of the gain; "p >= 0.05", the smallest weight at which a test of this
-        level does not reject independence. This is the second half of the paper's rule, the
-        smallest weight at which HSIC < ε or independence is not rejected, else the largest weight
-        (here, else the weight with the smallest HSIC). A dictionary is keyed by attribute, all
-        limits in a list must be met, and None means no limit.
+        level does not reject independence. If no weight meets it, the weight with the smallest HSIC
+        is chosen. This is the second half of the paper's rule: the smallest weight at which HSIC <
+        ε or independence is not rejected, otherwise the largest weight. A dictionary is keyed by
+        attribute, all limits in a list must be met, and None means no limit.
     confidence : float, optional
         A numeric limit on GDP or HSIC is met if the upper end of the interval is within it. The
-        search starts at the largest weight and stops at the first that exceeds the limit
-        (fixed-sequence testing). None compares the estimates. Shares and 0 are targets for the
-        estimates.
+        search starts at the largest weight and stops at the first weight that exceeds the limit
+        (fixed-sequence testing). With None, the estimate is compared with the limit instead. Shares
+        and 0 are targets for the estimates.
     penalty_weights : sequence of float
-        The grid; 0 is added as the reference.
+        The grid of weights; 0 is added as the reference.
     validation : float or (X, y, sensitive_features)
-        Share of the rows, drawn at random, that are used to choose instead of to train; or the
-        validation rows themselves, for example the latest, with their groups, if any, as a fourth
+        Share of the rows, drawn at random, that are used for choosing instead of training; or the
+        validation rows themselves, such as the latest rows, with their groups, if any, as a fourth
         element.
     groups : array of shape (n,), optional
         Group of each row, such as a person. A group is used either for training or for validation,
-        and intervals of GDP treat groups, not rows, as independent. They are passed to ``fit`` if
-        it takes `groups`. If `validation` contains rows, these are the groups of the training rows.
+        and intervals of GDP treat groups, not rows, as independent. The groups are passed to
+        ``fit`` if it accepts `groups`. If `validation` contains rows, `groups` contains the groups
+        of the training rows.
     scoring : str or callable, optional
         Name of a scikit-learn scorer, a scorer, or a function of (model, X, y) for which larger is
         better. None uses a proper score: minus log loss, or minus the mean squared error of a
         regressor.
     random_state
-        Seed of the split and of the rows that the test uses; training uses the estimator's own
-        random state.
+        Seed for the split and for the rows that the test uses; training uses the estimator's own
+        `random_state`.
 
     References
     ----------
@@ -431,7 +437,10 @@ def select_weight(
             " [1, 10, 100]."
         )
     if sensitive_features is None:
-        raise ValueError("sensitive_features is None, so there is no dependence to limit.")
+        raise ValueError(
+            "sensitive_features is None, so there is no dependence to limit; pass"
+            " at least one attribute."
+        )
     seed = _arrays.integer_seed(random_state) % 2**32
     given = FitArguments(
         **named_columns(
@@ -493,8 +502,8 @@ def select_weight(
 
 
 def fit_weights(estimator: Any, weights: Sequence[float], given: FitArguments) -> list[Any]:
-    """Fit a copy for each weight: networks all at once, as one fleet for each joblib worker, and
-    other estimators one by one.
+    """Fit a copy of the estimator for each weight: networks all at once, as one fleet for each
+    joblib worker, and other estimators one after another.
     """
     named = dict(vars(given))
     X = named.pop("X")
@@ -517,7 +526,7 @@ def fit_weights(estimator: Any, weights: Sequence[float], given: FitArguments) -
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless this estimator supports the choice of a weight by performance and dependence."""
+    """Raise an error unless the estimator has what is needed to choose a weight."""
     method = "predict_proba" if is_classifier(estimator) else "predict"
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if "penalty_weight" not in parameters or not hasattr(estimator, method):

@@ -26,7 +26,7 @@ from frhsic.tables.features import (
     joint_problems,
     late_attribute_problems,
     late_problems,
-    later_date_problems,
+    later_problems,
     many_levels_problems,
     one_sided_problems,
     row_weight_problems,
@@ -118,7 +118,7 @@ FEATURE_SEARCHES: tuple[Search, ...] = (
     searched_features,
     late_attribute_problems,
     class_leaks,
-    later_date_problems,
+    later_problems,
     one_sided_problems,
     strong_features,
     joint_problems,
@@ -210,11 +210,9 @@ def check(
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     roles = ColumnRoles(target, sensitive, positive, features, drop, groups=groups, weights=weights)
     names = roles.find_features(list(table.columns), "the table")
-    new = parse_replacements(replace, list(table.columns))
-    require_present(
-        {name: absent_values(table[name], own) for name, own in new.items()}, "the table"
-    )
-    table = table.assign(**{name: replace_values(table[name], own) for name, own in new.items()})
+    for name, own in parse_replacements(replace, list(table.columns)).items():
+        require_present({name: absent_values(table[name], own)}, "the table")
+        table = table.assign(**{name: replace_values(table[name], own)})
     used = table[roles.columns(names)]
     codes = missing_codes(missing, list(used.columns))
     found = TableCheck.from_cells(used, missing=codes)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
-from frhsic.formatting import did_you_mean, inflect, printable
+from frhsic.formatting import did_you_mean, format_count, inflect, printable
 from frhsic.tables.columns import level_text, quote_names
+from frhsic.tables.problems import option_text
 from frhsic.tables.text import SHOWN_CHARACTERS, UNNAMED
 
 # Rows at the top of a sheet in which its header is looked for.
@@ -32,11 +33,15 @@ class ExcelReader:
 
     @classmethod
     def open(
-        cls, path: Path, max_bytes: int | None = None, named: Sequence[str] = ()
+        cls,
+        path: Path,
+        max_bytes: int | None = None,
+        named: Sequence[str] = (),
+        chosen: str | None = None,
     ) -> ExcelReader:
-        """Read the first sheet of a workbook that has all columns in `named`, starting at the row
-        with these names; if `named` is empty, read the first sheet, starting at its first nonempty
-        row.
+        """Read the sheet with the name or number `chosen` or, by default, the first sheet that has
+        all columns in `named`, starting at the row with these names; if `named` is empty, read the
+        first sheet, starting at its first nonempty row.
         """
         try:
             import openpyxl
@@ -50,16 +55,13 @@ class ExcelReader:
             budget.charge(sum(part.file_size for part in archive.infolist()))
         with path.open("rb") as file, warnings.catch_warnings(action="ignore"):  # about lost styles
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            sheet, above = _find_table(book.worksheets, named)
-            alike = [
-                other.title
-                for other in book.worksheets
-                if other is not sheet and _find_header(other, named) == _find_header(sheet, named)
-            ]
+            headers = {sheet.title: _find_header(sheet, named) for sheet in book.worksheets}
+            title = _find_sheet(headers, named, chosen)
             rows = []
-            for row in _filled_rows(sheet):
+            for row in _filled_rows(book[title]):
                 budget.charge(8 * len(row))
                 rows.append(row)
+        above, found = headers.pop(title)
         titles = rows[:above]
         rows = rows[above:]
         if len(rows) == 1:
@@ -68,22 +70,23 @@ class ExcelReader:
         budget.charge(8 * width * len(rows))
         header, *rest = [row + [None] * (width - len(row)) for row in rows]
         notes = []
-        if len(book.worksheets) > 1:
-            others = [other.title for other in book.worksheets if other is not sheet]
+        alike = [other for other, (_, names) in headers.items() if named and names == found]
+        if headers:
+            option = option_text("sheet", (alike or [*headers])[0])
             notes.append(
-                f"The sheet {sheet.title!r} of {path.name} was read, but not {quote_names(others)}."
+                f"The sheet {title!r} of {path.name} was read, but not {quote_names([*headers])}."
+                f" To read another sheet, pass its name, such as {option}."
             )
-        if named and alike:
+        if alike:
             notes.append(
                 f"{quote_names(alike)} {inflect('[has|have]', len(alike))} the same columns; to use"
                 f" {inflect('[its|their]', len(alike))} rows, too, append them to the sheet"
-                f" {sheet.title!r}."
+                f" {title!r}."
             )
         if titles:
-            above_it = "1 row" if above == 1 else f"{above} rows"
             first = printable(next(filter(None, titles[0])), SHOWN_CHARACTERS)
             notes.append(
-                f"{above_it} above the header of the sheet {sheet.title!r}, {first!r},"
+                f"{format_count(above, 'row')} above the header of the sheet {title!r}, {first!r},"
                 f" {inflect('[was|were]', above)} left out."
             )
         names = tuple((name or "").strip() or f"{UNNAMED}{i}" for i, name in enumerate(header))
@@ -111,35 +114,41 @@ def _filled_rows(sheet: Any) -> Iterator[list[str | None]]:
             yield row
 
 
-def _find_header(sheet: Any, named: Sequence[str]) -> list[str | None]:
-    """Return the first row of a sheet that has all of these columns; empty if there is none."""
-    rows = itertools.islice(_filled_rows(sheet), HEADER_ROWS)
-    return next((row for row in rows if {*named} <= {str(cell).strip() for cell in row}), [])
-
-
-def _find_table(sheets: Sequence[Any], named: Sequence[str]) -> tuple[Any, int]:
-    """Return the first sheet with all of these columns, and the number of nonempty rows above the
-    header; raise if there are several sheets and none has all of them.
+def _find_header(sheet: Any, named: Sequence[str]) -> tuple[int, list[str]]:
+    """Return the number of nonempty rows above the header, the first row with the most of the
+    `named` columns, and the names in it; no names if the sheet is empty.
     """
-    wanted = set(named)
-    best: tuple[Any, int] | None = None
-    found: set[str] = set()
-    header: set[str] = set()
-    for sheet in sheets:
-        for above, row in enumerate(itertools.islice(_filled_rows(sheet), HEADER_ROWS)):
-            names = {cell.strip() for cell in row if cell}
-            if best is None or len(names & wanted) > len(found):
-                best = (sheet, above)
-                found = names & wanted
-                header = names
-    if best is None:
+    rows = itertools.islice(_filled_rows(sheet), HEADER_ROWS)
+    names = [[cell.strip() for cell in row if cell] for row in rows]
+    above = max(range(len(names)), key=lambda place: len({*names[place]} & {*named}), default=0)
+    return above, names[above] if names else []
+
+
+def _find_sheet(
+    headers: dict[str, tuple[int, list[str]]], named: Sequence[str], chosen: str | None
+) -> str:
+    """Return the title of the sheet with the name or number `chosen` or, by default, of the first
+    sheet with all columns in `named`; raise if there are several sheets and none has all of these
+    columns.
+    """
+    titles = [title for title, (_, names) in headers.items() if names]
+    if not titles:
         raise ValueError("it is empty, without even a header")
-    lacking = [name for name in named if name not in found]
-    if lacking and len(sheets) > 1:
+    if chosen is not None:
+        numbers = {str(number): title for number, title in enumerate(headers, 1)}
+        title = chosen if chosen in headers else numbers.get(chosen, "")
+        if title not in titles:
+            raise ValueError(
+                f"{chosen!r} is neither the name nor the number of a sheet with cells."
+                f"{did_you_mean(chosen, titles)}"
+            )
+        return title
+    best = max(titles, key=lambda title: len({*headers[title][1]} & {*named}))
+    lacking = [name for name in named if name not in headers[best][1]]
+    if lacking and len(headers) > 1:
         raise ValueError(
-            f"none of its sheets, {quote_names([sheet.title for sheet in sheets])}, has all"
-            f" the named columns; {best[0].title!r} lacks {quote_names(lacking)}."
-            f"{did_you_mean(lacking[0], header)}"
+            f"none of its sheets, {quote_names([*headers])}, has all the named columns; {best!r}"
+            f" lacks {quote_names(lacking)}.{did_you_mean(lacking[0], headers[best][1])}"
         )
     return best
 

@@ -33,7 +33,6 @@ from frhsic.tables.identifiers import (
 )
 from frhsic.tables.leaks import (
     LEAST_IN_CLASS,
-    NEARLY_ALL,
     PAIR_EXPLAINS,
     PAIR_REPEATS,
     clearest_pair,
@@ -44,6 +43,7 @@ from frhsic.tables.leaks import (
     one_sided_rows,
     pair_separates,
     rank_correlation,
+    revealed_class,
 )
 from frhsic.tables.people import NAMED_FIXED, filled_by_class, repeated_people_problems
 from frhsic.tables.problems import (
@@ -55,7 +55,7 @@ from frhsic.tables.problems import (
     not_dropped,
     option_text,
 )
-from frhsic.tables.view import Answers, View
+from frhsic.tables.view import View
 
 # Shares of the errors in predicting a class, or of the variance of a number, that one column
 # removes: above the first, it seems to follow from the target; above the second, the user is asked.
@@ -333,18 +333,28 @@ def _divides(column: pd.Series[Any], s: np.ndarray) -> bool:
 
 
 def class_leaks(view: View) -> Iterator[Problem]:
-    """Yield what reveals one of several classes: single columns, and the first pair of columns."""
+    """Yield what reveals one of several classes: columns that have a value only for some classes,
+    columns with a value that only one class has or lacks, and the first pair of columns.
+    """
     if view.examined is None or view.classes is None or view.count < 3:
         return
+    codes = view.examined.codes.astype(np.int64)
     columns = view.numbers
-    for name in columns:
-        leak: list[Problem] = []
-        if pd.isna(columns[name]).any():
-            leak = [*filled_by_class(view.features[name], view.examined)]
-        yield from leak or _value_of_class(name, columns[name], view.examined)
+    for name, values in columns.items():
+        absent = pd.isna(values).any()
+        if absent and (leak := [*filled_by_class(view.features[name], view.examined)]):
+            yield from leak
+        elif (place := revealed_class(values, codes, view.count)) is not None:
+            yield Problem(
+                "leak",
+                f"{name!r} alone reveals which rows have {level_text(view.classes[place])!r}. If it"
+                " is known only after the target, drop it.",
+                (name,),
+                option=drop_option(name),
+            )
     columns = view.numbers
     for place, label in enumerate(view.classes):
-        own = (view.examined.codes == place).astype(np.int64)
+        own = (codes == place).astype(np.int64)
         weak = {
             name: values
             for name, values in columns.items()
@@ -365,28 +375,10 @@ def class_leaks(view: View) -> Iterator[Problem]:
             return
 
 
-def _value_of_class(name: str, values: np.ndarray, answers: Answers) -> Iterator[Problem]:
-    """Yield a leak if the most frequent value of a column reveals which rows have one of several
-    classes.
-    """
-    usual = (pd.Series(values) == pd.Series(values).mode(dropna=False).iloc[0]).to_numpy(
-        dtype=np.float64
-    )
-    for place, label in enumerate(answers.classes if answers.classes is not None else ()):
-        if explained_share(usual, (answers.codes == place).astype(np.int64), 2) >= NEARLY_ALL:
-            yield Problem(
-                "leak",
-                f"{name!r} alone reveals which rows have {level_text(label)!r}. If it is known only"
-                " after the target, drop it.",
-                (name,),
-                option=drop_option(name),
-            )
-            return
-
-
-def later_date_problems(view: View) -> Iterator[Problem]:
+def later_problems(view: View) -> Iterator[Problem]:
     """Yield a question about dates that are later than the first date in nearly all rows, except
-    dates of birth.
+    dates of birth; and about columns whose names end in a later year than the name of the target or
+    an attribute.
 
     Examples
     --------
@@ -399,9 +391,10 @@ def later_date_problems(view: View) -> Iterator[Problem]:
     """
     if view.examined is None:
         return
+    facts = view.facts
     dates = {
         str(name): pd.Series(feature(column, str(name)))
-        for name, column in view.facts.items()
+        for name, column in facts.items()
         if pd.api.types.is_datetime64_any_dtype(column) and not NAMED_FIXED.match(str(name))
     }
     first = min(dates, key=lambda name: dates[name].median(), default="")
@@ -410,16 +403,28 @@ def later_date_problems(view: View) -> Iterator[Problem]:
         waits = (days - dates[first]).dropna()
         if len(waits) >= LEAST_SUSPECTED_ROWS and (waits > 0).mean() >= ALIKE:
             late.append(name)
-    if late:
-        remedy = "If [it is|they are] also later than the decision, drop [it|them]."
-        yield Problem(
-            "known late",
-            f"{quote_names(late)} {inflect('[is|are]', len(late))} later than {first!r} in nearly"
-            f" all rows. {inflect(remedy, len(late))}",
-            tuple(late),
-            certainty="possible",
-            option=drop_option(*late),
-        )
+    dated = [name for name in (view.target, *map(str, view.s)) if _last_year(name)]
+    base = min(dated, key=_last_year, default="")
+    named = [name for name in map(str, facts) if base and _last_year(name) > _last_year(base)]
+    remedy = "If [it is|they are] also later than the decision, drop [it|them]."
+    for names, when in (
+        (late, f"{first!r} in nearly all rows"),
+        (named, f"{base!r}, by the years in the names"),
+    ):
+        if names:
+            yield Problem(
+                "known late",
+                f"{quote_names(names)} {inflect('[is|are]', len(names))} later than {when}."
+                f" {inflect(remedy, len(names))}",
+                tuple(names),
+                certainty="possible",
+                option=drop_option(*names),
+            )
+
+
+def _last_year(name: str) -> str:
+    """Return the year at the end of a name; empty if there is none."""
+    return "".join(re.findall("(?<![0-9])(?:19|20)[0-9]{2}$", name))
 
 
 def one_sided_problems(view: View) -> Iterator[Problem]:

@@ -95,6 +95,7 @@ class TableFile:
         max_bytes: int | None = None,
         missing: Sequence[str] | None = None,
         replace: Sequence[str] | None = None,
+        sheet: str | None = None,
         named: Sequence[str | None] = (),
     ) -> TableFile:
         """Read the header of a file and check that no two columns share a name.
@@ -124,6 +125,8 @@ class TableFile:
             Codes for missing values, as in :func:`frhsic.tables.columns.missing_codes`.
         replace
             Values to replace, as in :func:`frhsic.tables.columns.parse_replacements`.
+        sheet
+            Name or number of the sheet of a workbook to read.
         named
             Names of columns that are needed; None is ignored. In a workbook, the first sheet with
             all of these columns and those of codes and replacements is read.
@@ -136,6 +139,8 @@ class TableFile:
         if decimal not in (None, ".", ","):
             raise ValueError(f"the decimal separator must be '.' or ',', got {decimal!r}.")
         kind = _file_kind(path)
+        if sheet is not None and kind != "Excel":
+            raise ValueError(f"{path.name} is not an Excel workbook; leave out --sheet.")
         with _readable(path):
             if path.stat().st_size == 0:
                 raise ValueError("it is empty, without even a header")
@@ -145,7 +150,7 @@ class TableFile:
                 coded = [text.rpartition("=")[0] for text in missing or ()]
                 coded += [text.partition("=")[0] for text in replace or ()]
                 needed = [name for name in (*named, *coded) if name]
-                reader = ExcelReader.open(path, max_bytes, needed)
+                reader = ExcelReader.open(path, max_bytes, needed, sheet)
             else:
                 reader = ParquetReader.open(path, max_bytes)
             names = reader.names

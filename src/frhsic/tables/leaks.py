@@ -273,6 +273,26 @@ def one_sided_rows(values: np.ndarray, y: np.ndarray, classes: int) -> Iterator[
             yield OneSidedRows(side, place == 0, int(rows[place]), *found)
 
 
+def revealed_class(values: np.ndarray, codes: np.ndarray, classes: int) -> int | None:
+    """Return the class that nearly all rows with one value of a column have, or do not have, unlike
+    the other rows; None if no value reveals a class.
+
+    Examples
+    --------
+    >>> values = np.repeat(np.array(["P", "A", "B"], dtype=object), 50)
+    >>> codes = np.repeat([2, 0, 1, 0], [50, 30, 40, 30])
+    >>> revealed_class(values, codes, 3)
+    2
+    """
+    counts, _ = _count_classes(values, codes, classes)
+    sizes = counts.sum(axis=0)
+    wrong = counts[1:].sum(axis=1, keepdims=True) + sizes - 2 * counts[1:]
+    wrong = np.minimum(wrong, len(codes) - wrong)  # or the rows without the value have the class
+    usual = np.minimum(sizes, len(codes) - sizes)
+    revealed = (wrong <= (1 - NEARLY_ALL) * usual) & (usual >= LEAST_IN_CLASS)
+    return int(revealed.any(axis=0).argmax()) if revealed.any() else None
+
+
 def _split_phrase(split: int, known: np.ndarray) -> str:
     """Return a phrase for the rows in a split: those without a value, with a given value, or with
     at most a given value.

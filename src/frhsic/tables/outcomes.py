@@ -85,9 +85,7 @@ def find_target(
         rest = mask_codes(column, problem.values).dropna()
         if rest.nunique() < 2:
             continue
-        if problem.values and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            problem = replace(problem, text=f"{problem.text} {_which_sentence(rest)}")
-        check.problems.append(problem)
+        check.problems.append(_ask_positive(problem, rest, positive) if problem.values else problem)
     errors = [p.kind for p in check.problems if p.columns == (name,) and p.certainty == "error"]
     if "target" in errors:  # the numbers are examined as if the other cells were missing
         numbers = readable_numbers(check.cells[name], check.sign)
@@ -117,16 +115,19 @@ def _merged_label_problems(
     if is_text(column):
         alike = [*label_problems(merged, codes if classes == 2 else None)]
         rest = merged.replace(abbreviations(merged.unique().tolist()) if alike else {})
-        if alike and positive is None and rest.nunique() == 2 and is_unclear(rest):
-            alike[-1] = replace(alike[-1], text=f"{alike[-1].text} {_which_sentence(rest)}")
-        yield from alike
+        yield from alike[:-1]
+        yield from (_ask_positive(problem, rest, positive) for problem in alike[-1:])
     if classes == 2 and len(positive_labels(positive, merged)) == 1:
         yield from other_label_problems(merged, codes)
 
 
-def _which_sentence(labels: pd.Series[Any]) -> str:
+def _ask_positive(problem: Problem, labels: pd.Series[Any], positive: object) -> Problem:
+    """Return a problem that also asks which of two remaining labels counts as 1, if unknown."""
+    if positive is not None or labels.nunique() != 2 or not is_unclear(labels):
+        return problem
     shown = " or ".join(option_text("positive", str(label)) for label in labels.unique())
-    return f"Specify which of the two remaining labels counts as 1 ({shown})."
+    text = f"{problem.text} Specify which of the two remaining labels counts as 1 ({shown})."
+    return replace(problem, text=text)
 
 
 def _cell_problems(

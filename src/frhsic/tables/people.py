@@ -30,7 +30,12 @@ from frhsic.tables.identifiers import (
     unit_keys,
 )
 from frhsic.tables.leaks import LEAST_IN_CLASS, explained_share
-from frhsic.tables.problems import LEAST_SUSPECTED_ROWS, Problem, drop_option
+from frhsic.tables.problems import (
+    LEAST_SUSPECTED_ROWS,
+    UNREAD_NUMBERS,
+    Problem,
+    drop_option,
+)
 from frhsic.tables.view import Answers, View
 
 # A column may identify people with several rows, whatever its name, by these criteria: share of
@@ -64,9 +69,10 @@ COMPARED_ROWS = 100_000
 
 def identifier_problems(view: View) -> Iterator[Problem]:
     """Yield a problem for each identifier: a leak if it has values only for some classes; or groups
-    to use if people have several rows, unless groups are given or another identifier has larger
-    ones.
+    to use if people have several rows, unless groups are given, another identifier has larger ones,
+    or the column may contain numbers.
     """
+    unread = {name for p in view.problems if p.kind in UNREAD_NUMBERS for name in p.columns}
     people = []
     for name in view.left_out_as("identifier"):
         column = view.table[name]
@@ -77,11 +83,10 @@ def identifier_problems(view: View) -> Iterator[Problem]:
         if leak or problem.kind == "identifier":
             yield from leak or [problem]
         else:
-            people.append((unit_keys(column).nunique(), problem))
+            people.append(((name in unread, unit_keys(column).nunique()), problem))
     people.sort(key=lambda each: each[0])
-    if view.roles.groups is None:
-        yield from (problem for _, problem in people[:1])
-        people = people[1:]
+    if view.roles.groups is None and people and people[0][1].columns[0] not in unread:
+        yield people.pop(0)[1]
     for _, problem in people:
         text = f"{problem.columns[0]!r} seems to identify people or other units and is left out."
         yield Problem("identifier", text, problem.columns, certainty="certain")

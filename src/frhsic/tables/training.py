@@ -190,7 +190,9 @@ def read_training_table(
     if roles.groups is not None:
         cells = rows.frame[roles.groups].map(level_text)
         first = cells.groupby(unit_keys(rows.frame[roles.groups])).transform("first")
-        groups = first.fillna(cells).to_numpy(dtype=object)
+        keys = first.fillna(cells)
+        if not keys.is_unique:  # single rows are independent
+            groups = keys.to_numpy(dtype=object)
     return TrainingTable(
         X=table[examined.features].reset_index(drop=True),
         y=codes if classes is None else classes[codes.astype(np.int64)],

@@ -1,4 +1,6 @@
-"""Training of M models (every λ × seed × split) in lock-step; a single model is a fleet of one."""
+"""Training of M models (every λ × seed × split) in lock-step; a single model is a fleet with one
+member.
+"""
 
 from frhsic._lazy import missing_module
 

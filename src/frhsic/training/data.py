@@ -1,15 +1,16 @@
-"""Training rows, the members of a fleet, their random streams, and the batches that they see.
+"""Training rows, the members of a fleet with their random streams, and the batches that members are
+trained on.
 
 Every stream is ``numpy.random.SeedSequence([seed, split, purpose, *more])`` with a fixed number for
-each purpose, independent of the weight λ and of the method. Adding a weight or a method therefore
-changes no other model, and two methods trained on the same (seed, split) start from the same
-weights and see the same batches, so that their results are paired. Draws are made on the CPU, so
-that a GPU gets the same numbers.
+each purpose, independent of the weight λ and of the method. Therefore, adding a weight or a method
+changes no other model, and two methods trained with the same (seed, split) start from the same
+weights and see the same batches, so their results are paired. Draws are made on the CPU, so that a
+GPU gets the same numbers.
 
-Layers draw their initial weights from torch's global generators, and dropout draws from them while
-it trains; neither accepts its own generator. All code that draws from them runs here, under one
-lock, on its own stream. Initial weights are drawn from a private generator, so that other code
-cannot affect them.
+Layers draw their initial weights from torch's global generators, and so does dropout during
+training; neither accepts a separate generator. All code that draws from the global generators runs
+in this module, under one lock, with a stream for each purpose. Initial weights are drawn from a
+private generator, so that other code cannot affect them.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ from frhsic import _tensors
 
 @dataclass(frozen=True, order=True)
 class Member:
-    """One model of a fleet: weight λ of its penalty, seed, and split it is trained on.
+    """One model of a fleet: the weight λ of the penalty, the seed, and the split that the model is
+    trained on.
 
-    Initial weights, batch order and the penalty's own randomness are functions of (seed, split)
-    alone.
+    Initial weights, the order of batches and the penalty's randomness are functions of (seed,
+    split) only.
 
     Examples
     --------
@@ -52,11 +54,11 @@ class Member:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.penalty_weight) and self.penalty_weight >= 0):
             raise ValueError(
-                f"penalty_weight is {self.penalty_weight}; pass a finite number, zero or more."
+                f"penalty_weight is {self.penalty_weight}; pass a finite nonnegative number."
             )
         if not (0 <= self.seed < 2**32 and 0 <= self.split < 2**32):
             raise ValueError(
-                f"seed={self.seed} and split={self.split} must be from 0 to 2**32 - 1."
+                f"seed={self.seed}, split={self.split}; pass whole numbers from 0 to 2**32 - 1."
             )
 
 
@@ -67,7 +69,7 @@ def grid(
 ) -> list[Member]:
     """Return one member for each weight and each (seed, split) pair.
 
-    `splits` has one entry for each seed. By default every seed trains on split 0.
+    `splits` has one entry for each seed. By default, every seed uses split 0.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def grid(
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Training rows of D splits, n rows each.
+    """Training rows of D splits, with n rows each.
 
     Attributes
     ----------
@@ -98,12 +100,12 @@ class TrainingData:
         not use them.
     held_out : TrainingData or None
         Other rows of the same D splits, with the same columns. No model is trained on them. Each
-        model keeps the weights of the epoch with the smallest task loss + λ · penalty on them; see
-        :class:`~frhsic.training.result.Course`.
+        model keeps the weights of the epoch with the smallest task loss + λ · penalty on the
+        held-out rows; see :class:`~frhsic.training.result.Course`.
     labelled : int or None
-        Number of rows of each split with known S, if S is not known for all; these come first. The
-        other rows are used for the task but not for the penalty, regardless of their values in `s`.
-        With several attributes a row is labeled if all are known.
+        Number of rows in each split with known S, if S is not known for all rows; these rows come
+        first. The other rows are used for the task but not for the penalty, regardless of their
+        values in `s`. With several attributes, a row counts as labeled if all attributes are known.
 
     Examples
     --------
@@ -130,7 +132,8 @@ class TrainingData:
         held_out: TrainingData | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> TrainingData:
-        """Convert the arrays of one split: NumPy, pandas, polars, torch or lists.
+        """Convert the arrays of one split, which may be from NumPy, pandas, polars or torch, or
+        lists.
 
         NaN in `s` marks unknown values; rows with unknown values are moved to the end.
 
@@ -152,8 +155,8 @@ class TrainingData:
             weights = more[0].squeeze(1)
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
                 raise ValueError(
-                    "sample_weight is negative in some row, or 0 in all; pass nonnegative weights,"
-                    " of which some are positive."
+                    "sample_weight is negative in some row, or 0 in all; pass nonnegative"
+                    " weights, with at least one positive."
                 )
             weights = weights / weights.mean()
         labelled = None
@@ -179,8 +182,9 @@ class TrainingData:
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
-                "the splits differ in their numbers of rows, rows with S, columns of x, s, y or"
-                f" weights, or in having held-out rows: {', '.join(sorted(map(str, shapes)))}."
+                "the splits differ in the number of rows, rows with S, columns of x, s, y or"
+                " weights, or in whether they have held-out rows:"
+                f" {', '.join(sorted(map(str, shapes)))}."
             )
 
         def joined(name: str) -> Any:
@@ -214,13 +218,13 @@ class TrainingData:
             *self.widths,
         ):
             raise ValueError(
-                "held-out rows have different splits or columns from the training rows; they must"
-                " match."
+                "the held-out rows differ from the training rows in splits or columns; pass"
+                " held-out rows with the same splits and columns."
             )
 
     def table(self) -> Tensor:
-        """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that one gather
-        fetches a batch.
+        """Return the rows of all splits as one matrix, (D·n, d + q + ...), so that a single gather
+        operation fetches a batch.
         """
         parts = [self.x, self.s, self.y[..., None]]
         if self.sample_weight is not None:
@@ -229,7 +233,7 @@ class TrainingData:
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
-        """Columns of x, s, y and the sample weight in :meth:`table`; 0 if absent."""
+        """Number of columns of x, s, y and the sample weight in :meth:`table`; 0 if absent."""
         weights = 0 if self.sample_weight is None else 1
         return self.columns, self.s.shape[-1], 1, weights
 
@@ -240,7 +244,7 @@ class TrainingData:
 
     @property
     def rows(self) -> int:
-        """Number n of training rows of each split."""
+        """Number n of training rows in each split."""
         return self.x.shape[1]
 
     @property
@@ -283,7 +287,9 @@ DRAWS = frozenset(
 
 
 class _Local(TorchFunctionMode):
-    """Redirects draws on the CPU to this block's generator, only in the thread that entered it."""
+    """Context that redirects draws on the CPU to a private generator, only in the thread that
+    entered the context.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -302,7 +308,9 @@ class _Local(TorchFunctionMode):
 
 
 class Purpose(IntEnum):
-    """Purpose of a random stream. The numbers are part of the derivation and never change."""
+    """Purpose of a random stream. The seed of a stream depends on these numbers, so they never
+    change.
+    """
 
     WEIGHTS = 0
     ORDER = 1
@@ -332,11 +340,12 @@ def stream(seed: int, split: int, purpose: Purpose, *more: int) -> torch.Generat
 
 @contextmanager
 def fork_generators(seed: int | None = None, *, private: bool = True) -> Iterator[None]:
-    """Let code create modules and draw from the global generators, seeded if a seed is given.
+    """Context in which code may create modules and draw from the global generators, which are
+    seeded if a seed is given.
 
-    Generators and the default dtype, which is float32 in here, are restored at the end. Draws on
-    the CPU from a seed are `private`, so that other threads cannot change them; that slows down
-    every function of torch.
+    The default dtype is float32 inside the context; it and the generators are restored at the end.
+    With `private`, draws on the CPU come from a private generator, so that other threads cannot
+    change them; this slows down every torch function.
     """
     ready = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated in torch
     devices = [torch.cuda.current_device()] if ready else []
@@ -355,11 +364,11 @@ def fork_generators(seed: int | None = None, *, private: bool = True) -> Iterato
 
 
 def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
-    """Return, for each batch of one pass, its number of rows and how many of them have S; the last
+    """For each batch in one pass, return the number of rows and the number of rows with S; the last
     batch gets the remaining rows.
 
-    If S is known for some rows only, they are spread evenly: batches of the same size differ by at
-    most one such row.
+    If S is known for only some rows, these rows are spread evenly: batches of equal size differ by
+    at most one such row.
 
     Examples
     --------
@@ -380,7 +389,7 @@ def batch_shapes(data: TrainingData, batch_size: int) -> list[tuple[int, int]]:
 def batch_order(
     seed: int, split: int, epoch: int, n: int, purpose: Purpose = Purpose.ORDER
 ) -> Tensor:
-    """Return the order of the n rows in an epoch, a permutation that does not depend on earlier
+    """Return the order of the n rows in an epoch, as a permutation that does not depend on earlier
     epochs.
 
     Examples
@@ -392,23 +401,23 @@ def batch_order(
 
 
 class Batches:
-    """Batches of the rows of every group of a fleet.
+    """Batches of rows for every group of a fleet.
 
-    The order of the rows in an epoch is kept on the device, with a pointer to the next rows, so
-    that all batches of one shape run the same operations and can be captured as a CUDA graph.
+    The order of the rows in an epoch is stored on the device with a pointer to the next rows, so
+    that all batches of one shape run the same operations, which can be captured as a CUDA graph.
 
     Parameters
     ----------
     data : TrainingData
-        The rows.
+        The training rows.
     table : Tensor
         The same rows on the device, as returned by ``data.table()``.
     keys : sequence of (int, int)
         Seed and split of each group; a group uses the rows of its split.
     batch_size : int
-        Rows of a batch.
+        Number of rows in a batch.
     purpose : Purpose
-        Random stream of the order.
+        Random stream that determines the order.
     """
 
     def __init__(
@@ -430,7 +439,9 @@ class Batches:
         self.next = self.start.clone()  # positions of the next batch in the order
 
     def shuffle(self, epoch: int) -> None:
-        """Draw an epoch's order of the rows, one for each group, and start at its beginning."""
+        """Draw the order of the rows in an epoch for each group, and go to the beginning of the
+        order.
+        """
         orders = {
             (seed, split): self._order(seed, split, epoch) + split * self.rows
             for seed, split in set(self.keys)
@@ -447,7 +458,7 @@ class Batches:
 
     @torch.no_grad()
     def take(self, size: int) -> Tensor:
-        """Return the next `size` rows of every group, (G, size, columns); those with S come
+        """Return the next `size` rows of every group, (G, size, columns); rows with S come
         first.
         """
         at = self.order.index_select(1, self.next[:size])  # (G, m)

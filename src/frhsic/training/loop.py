@@ -1,7 +1,8 @@
-r"""Training: loop and step of every method, for one model or many.
+r"""The training loop and the training step for every method, for one model or many.
 
 The paper gives its training algorithm in words (the paragraph *Implementation*, and *Training
-Details* in its appendix). Here its lines are numbered, and comments in the code refer to them.
+Details* in its appendix). In this docstring, the lines of the algorithm are numbered, and comments
+in the code refer to these numbers.
 
 .. code-block:: text
 
@@ -18,7 +19,7 @@ Details* in its appendix). Here its lines are numbered, and comments in the code
     8           θ ← Adam(θ, g)
     9   return h and f
 
-M models take each step at once: their parameters are stacked along a leading axis
+M models take each step together: their parameters are stacked along a leading axis
 (:mod:`frhsic.training.model`).
 """
 
@@ -91,15 +92,15 @@ def train(
 
     Initial weights and batch order depend only on a member's seed and split
     (:mod:`frhsic.training.data`). The same call on the same device gives the same numbers, bit for
-    bit. In a fleet of a different size, results differ by rounding, since sums are computed in a
-    different order. If training them together fails, because they do not fit into memory or `vmap`
-    does not support their modules (such as dropout), the fleet is split into halves, down to single
-    models.
+    bit. In a fleet of a different size, results differ by rounding errors, because sums are
+    computed in a different order. If training models together fails, because they do not fit into
+    memory or because `vmap` does not support their modules (such as dropout), the fleet is split in
+    half repeatedly, down to single models.
 
     Parameters
     ----------
     data : TrainingData
-        Rows of all splits, moved to the device once.
+        Rows of all splits, which are moved to the device once.
     members : sequence of Member
         Weight λ, seed and split of each model.
     recipe : Recipe
@@ -172,18 +173,19 @@ def _check(data: TrainingData, members: Sequence[Member], recipe: Recipe) -> Non
     most = max(m.split for m in members)
     if most >= data.splits:
         raise ValueError(
-            f"a member uses split {most}, but the data have {data.splits} splits (counted from 0)."
+            f"a member uses split {most}, but the data have only {data.splits} splits; splits"
+            " are counted from 0."
         )
     size, labelled = batch_shapes(data, recipe.batch_size)[0]
     if recipe.penalty is not None and labelled < min(size, LEAST_LABELLED):
         raise ValueError(
-            f"a batch of {size} rows has S for only {labelled}; {LEAST_LABELLED} are needed: raise"
-            " batch_size."
+            f"a batch of {size} rows has S for only {labelled} rows, but at least"
+            f" {LEAST_LABELLED} are needed; raise batch_size."
         )
 
 
 class Trainer:
-    """Runs the training steps of the models that are trained at once.
+    """Runs the training steps of models that are trained together.
 
     On a GPU, steps are captured as graphs and replayed: one graph for each batch shape, with and
     without adapting the penalty.
@@ -222,10 +224,10 @@ class Trainer:
         self._steps: dict[tuple[object, ...], Callable[[], object]] = {}
 
     def run(self, report: Callable[[float], None]) -> Course:
-        """Train for all epochs, or until no model is left running; return the models with their
+        """Train for all epochs, or until every model has stopped; return the models with their
         history.
 
-        `report` is called with the share of epochs done.
+        `report` is called with the completed share of epochs.
         """
         objective = None if self.held_out is None else self.held_out_objective
         course = Course(self.state, self.epochs, self.recipe.patience, objective)
@@ -243,7 +245,7 @@ class Trainer:
         return course
 
     def epoch(self, epoch: int) -> None:
-        """Take every step of an epoch."""
+        """Take all steps of an epoch."""
         self.batches.shuffle(epoch)
         size = self.recipe.step_size(epoch, self.epochs)
         if isinstance(self.step_size, Tensor):
@@ -260,7 +262,9 @@ class Trainer:
     def _taken(
         self, key: tuple[object, ...], step: Callable[[], None], changed: Sequence[Tensor]
     ) -> None:
-        """Take a step: directly, or by replaying its graph, which is captured at its first use."""
+        """Take a step directly, or by replaying its graph, which is captured when the step is first
+        taken.
+        """
         if key not in self._steps:
             self._steps[key] = self.captured(step, changed)
         self._steps[key]()
@@ -275,8 +279,8 @@ class Trainer:
             state.sums.add_(torch.stack([result.task, result.penalty]), alpha=size)
 
     def held_out_objective(self) -> Tensor:
-        """Return task loss + λ · penalty of each model on the held-out rows, (M,): the mean over
-        batches, weighted by their numbers of rows.
+        """Return task loss + λ · penalty of each model on the held-out rows, (M,), as a mean over
+        batches that is weighted by their numbers of rows.
         """
         assert self.held_out is not None
         self.model.eval()
@@ -320,10 +324,10 @@ _GPU = Lock()
 
 @contextmanager
 def settings(device: torch.device) -> Iterator[None]:
-    """Set threads, precision and gradients only during training; on a GPU, wait until other threads
-    have finished training.
+    """Context that sets threads, precision and gradients for training, and restores them
+    afterwards; on a GPU, it waits until other threads have finished training.
 
-    Batches are small, and one thread is fastest.
+    One thread is fastest, because batches are small.
     """
     threads = torch.get_num_threads()
     precision = torch.get_float32_matmul_precision()
@@ -342,7 +346,7 @@ def settings(device: torch.device) -> Iterator[None]:
 
 
 def models_at_once(device: torch.device, bytes_per_model: int) -> int:
-    """Return how many models to train at once: as many as fit into memory or, on a CPU, into its
+    """Return how many models to train together: as many as fit into memory or, on a CPU, into the
     cache.
     """
     budget = CPU_BUDGET
@@ -353,8 +357,8 @@ def models_at_once(device: torch.device, bytes_per_model: int) -> int:
 
 
 def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
-    """Split members, sorted by (seed, split), into chunks of at most `at_once`; keep the same
-    (seed, split) together.
+    """Split members, sorted by (seed, split), into chunks of at most `at_once`; keep members with
+    the same (seed, split) together.
     """
     cut: list[list[Member]] = [[]]
     for _, neighbours in groupby(members, lambda member: (member.seed, member.split)):
@@ -370,7 +374,7 @@ def chunks(members: Sequence[Member], at_once: int) -> list[list[Member]]:
 
 
 class GraphCapture:
-    """Captures steps as CUDA graphs with one memory pool; a step that cannot be captured runs
+    """Captures steps as CUDA graphs with one memory pool; steps that cannot be captured run
     normally.
     """
 
@@ -381,7 +385,9 @@ class GraphCapture:
             self.side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def __call__(self, step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
-        """Return the step as a graph to replay; `changed` are all tensors that it changes."""
+        """Return the step as a graph to replay; `changed` contains all tensors that the step
+        changes.
+        """
         if not self.enabled:
             return step
         try:

@@ -1,9 +1,10 @@
-"""One model with its penalty, the stacked state of many, and their forward pass (lines 4 to 6).
+"""One model with its penalty, the stacked state of many models, and their forward pass (lines 4 to
+6).
 
 The tensors of M models are stacked along a leading axis. Members are laid out as (G, K): G groups
 of K members that share (seed, split), and therefore initial weights, batches and the penalty's
-prepared state. A batch is gathered once per group, and what depends on the batch alone (the Gram
-matrix of S, for example) is computed once per group.
+prepared state. A batch is gathered once per group, and anything that depends only on the batch,
+such as the Gram matrix of S, is computed once per group.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Losses(NamedTuple):
 
 
 class Model(nn.Module):
-    """One model with its penalty: everything that belongs to one of the models trained together."""
+    """One model with its penalty: all modules of one of the models that are trained together."""
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class Model(nn.Module):
 
     @classmethod
     def initial(cls, recipe: Recipe, data: TrainingData, seed: int, split: int) -> Model:
-        """Build a model on the CPU: initial weights from its stream, penalty fitted to its training
-        rows (line 1).
+        """Build a model on the CPU: draw the initial weights from its random stream, and fit the
+        penalty to its training rows (line 1).
         """
         with fork_generators(stream_seed(seed, split, Purpose.WEIGHTS)):
             encoder, head, penalty = recipe.modules(data, recipe.outputs(data))
@@ -82,8 +83,8 @@ class Model(nn.Module):
     def forward(
         self, rows: Tensor, weight: Tensor, adapt_epoch: int | None, labelled: int
     ) -> Losses:
-        """Return loss, task loss and penalty of one batch; `adapt_epoch` is the epoch if the
-        penalty adapts in it.
+        """Return the loss, the task loss and the penalty on one batch; `adapt_epoch` is the epoch
+        if the penalty adapts in this epoch.
 
         The penalty sees the first `labelled` rows.
         """
@@ -113,8 +114,8 @@ class Model(nn.Module):
 
 
 def n_sharing(members: Sequence[Member]) -> int:
-    """Return the largest K that divides members, sorted by (seed, split), evenly into groups that
-    share both.
+    """Return the largest K for which the members, sorted by (seed, split), can be divided into
+    groups of K members that share the seed and the split.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def n_sharing(members: Sequence[Member]) -> int:
 
 
 class FleetState:
-    """Every tensor that a step reads or changes, for M models, G groups and P trained parameters
+    """All tensors that a step reads or changes, for M models in G groups with P trained parameters
     each.
 
     Parameters
@@ -149,7 +150,10 @@ class FleetState:
         self.together = len(members) // len(models)
         trained = {name: p for name, p in models[0].named_parameters() if is_trained(name, p)}
         if not trained:
-            raise ValueError("neither encoder nor head has trainable parameters.")
+            raise ValueError(
+                "neither the encoder nor the head has trainable parameters; pass"
+                " modules with parameters that require gradients."
+            )
         states = [dict([*model.named_parameters(), *model.named_buffers()]) for model in models]
         rest = [name for name in states[0] if name not in trained]
         adapted = {f"penalty.{name}" for name in models[0].penalty.adapted}
@@ -191,8 +195,8 @@ class FleetState:
         self.settled = [tensor.detach().clone() for tensor in self.model_tensors()]
 
     def parameters(self, *lead: int) -> dict[str, Tensor]:
-        """Return the trained parameters as views of `flat`, each (*lead, *shape); lead is (M,), (G,
-        K), or nothing.
+        """Return the trained parameters as views of `flat`, each (*lead, *shape), where lead is
+        (M,), (G, K), or empty.
         """
         columns = torch.split(
             self.flat.view(*lead, -1), [shape.numel() for shape in self.shapes.values()], dim=-1
@@ -207,16 +211,16 @@ class FleetState:
         return [self.flat, *self.own.values()]
 
     def mutable(self) -> list[Tensor]:
-        """Return every tensor that a step changes."""
+        """Return all tensors that a step changes."""
         return [self.flat, self.first, self.second, self.steps, *self.own.values(), self.sums]
 
     @torch.no_grad()
     def settle(self) -> None:
         """End an epoch: keep the new state of every model that is still finite.
 
-        A gradient that is not finite permanently corrupts Adam's means, and with them the
-        parameters, so a check at the end of each epoch is enough and doesn't slow down the steps. A
-        penalty of weight 0 is ignored.
+        A gradient that is not finite permanently corrupts Adam's means, and therefore the
+        parameters. So a check at the end of each epoch is enough, and steps are not slowed down. A
+        penalty with weight 0 is ignored.
         """
         task, penalty = self.sums
         finite = torch.isfinite(self.flat.sum(1) + task + torch.where(self.weight != 0, penalty, 0))
@@ -227,24 +231,30 @@ class FleetState:
 
     @torch.no_grad()
     def keep(self, copies: Sequence[Tensor], where: Tensor) -> None:
-        """Copy the tensors of the models for which `where`, of shape (M,), is True."""
+        """Copy the tensors of the models for which `where`, of shape (M,), is True into
+        `copies`.
+        """
         for tensor, copied in zip(self.model_tensors(), copies):
             copied.copy_(torch.where(where.view(-1, *[1] * (tensor.ndim - 1)), tensor, copied))
 
     @torch.no_grad()
     def restore(self, copies: Sequence[Tensor]) -> None:
-        """Give every model the tensors that were copied."""
+        """Copy the tensors in `copies` back to every model."""
         for tensor, copied in zip(self.model_tensors(), copies):
             tensor.copy_(copied)
 
 
 def is_trained(name: str, parameter: nn.Parameter) -> bool:
-    """Return whether the training loop updates this parameter; the penalty updates its own."""
+    """Return whether the training loop updates this parameter; the penalty updates its own
+    parameters.
+    """
     return parameter.requires_grad and not name.startswith("penalty.")
 
 
 def pieces(tensor: Tensor) -> list[Tensor]:
-    """Split a tensor for Adam's kernel, which on a GPU gives each piece to only a few threads."""
+    """Split a tensor into pieces for Adam's kernel, because on a GPU the kernel uses only a few
+    threads for each tensor.
+    """
     if not tensor.is_cuda:
         return [tensor]
     length = 1024 * math.ceil(tensor.numel() / (1024 * PIECES))  # so that pieces stay aligned
@@ -254,10 +264,11 @@ def pieces(tensor: Tensor) -> list[Tensor]:
 def losses(
     model: Model, state: FleetState, rows: Tensor, adapt_epoch: int | None, labelled: int
 ) -> Losses:
-    """Run the forward pass of every model on batches `rows` (G, m, columns); each result is (M,).
+    """Run the forward pass of every model on the batches `rows` (G, m, columns); each result has
+    shape (M,).
 
-    Models are independent, so the gradient of the sum of their losses contains the gradient of
-    each. Only the forward pass is a `vmap`; the backward pass runs on stacked tensors.
+    Models are independent, so the gradient of the sum of their losses contains the gradient of each
+    loss. Only the forward pass uses `vmap`; the backward pass runs on stacked tensors.
     """
 
     def member_losses(
@@ -292,12 +303,14 @@ def losses(
 
 
 def _viewed(stacked: Stacked, *lead: int) -> Stacked:
-    """Return state (M, ...) with other leading sizes; without any, the state of the only model."""
+    """Return stacked state (M, ...) with other leading dimensions; without leading dimensions, the
+    state of the only model.
+    """
     return {name: values.view((*lead, *values.shape[1:])) for name, values in stacked.items()}
 
 
 class Trial(NamedTuple):
-    """What is learned about a model by running one batch."""
+    """Facts about a model that are measured by running one batch."""
 
     draws: bool  # whether a step draws from torch's global generators
     bytes: int  # memory of one model in a step
@@ -306,8 +319,8 @@ class Trial(NamedTuple):
 def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
     """Run a copy of a model on one batch.
 
-    A model needs twice the memory that its backward pass retains, plus parameters, gradient and
-    Adam's means.
+    A model needs twice the memory that is retained for its backward pass, plus memory for
+    parameters, gradients and Adam's means.
     """
     copied = copy.deepcopy(model)
     outputs = recipe.outputs(data)
@@ -323,7 +336,8 @@ def try_model(model: Model, recipe: Recipe, data: TrainingData) -> Trial:
         wider = copied.task == "multiclass" and scores.shape[1] > outputs
         if scores.shape[1] != outputs and not wider:
             raise ValueError(
-                f"the head returns {scores.shape[1]} outputs; task={copied.task!r} needs {outputs}."
+                f"the head returns {scores.shape[1]} outputs, but task={copied.task!r} needs"
+                f" {outputs}; pass a head with {outputs} outputs."
             )
         saved = _saved_bytes(lambda: copied(rows, torch.ones((), dtype=rows.dtype), None, labelled))
         trained = sum(p.numel() for name, p in copied.named_parameters() if is_trained(name, p))

@@ -139,7 +139,7 @@ SHARES_OF_GRADIENT = (0.0, 1 / 3, 2 / 3, 1.0)
 """Strengths of ExponentiatedGradient, which fits the base model up to a hundred times for each."""
 
 ITERATIONS = 50
-"""Most iterations of ExponentiatedGradient; each fits up to two models."""
+"""Maximum number of iterations of ExponentiatedGradient; each fits up to two models."""
 
 FAIRGBM_SLACK = 0.3
 """Largest difference between error rates that FairGBM may leave at the mildest point of its

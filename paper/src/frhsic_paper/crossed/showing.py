@@ -121,8 +121,10 @@ def standing_table(cells: Cells, quantity: Quantity, with_s: bool) -> Table:
         else:
             row += [None, None]
         rows.append(row)
-    costs_of = [Column(name, 1) for name in ("median cost, %", "closed form's on its cells")]
-    return Table.from_rows(["method", *BASES, "all bases", *costs_of, "closed form to it"], rows)
+    costs_of = [Column(name, 1) for name in ("median cost, %", "closed form's, same cells")]
+    return Table.from_rows(
+        ["method", *BASES, "all bases", *costs_of, "closed form against it"], rows
+    )
 
 
 def median_cost(cells: Sequence[dict[str, Cost]], way: str) -> float:
@@ -266,7 +268,7 @@ def tables(results: Results) -> list[Listed]:
         for name, (one, two) in own_standings(cells).items()
     ]
     table = Table.from_rows(["", "cells", "by one standard error", "by two"], own)
-    found = [Listed(f"The closed form beside all others: {counts}", table)]
+    found = [Listed(f"The closed form compared with all other methods: {counts}", table)]
     made: dict[str, Callable[[Cells, Quantity, bool], Table]] = {
         f"{counts}, by one standard error (by two)": standing_table,
         "cost of parity in % of the base's gain": cost_table,
@@ -283,13 +285,13 @@ def tables(results: Results) -> list[Listed]:
     ]
     reached = f"{100 * LEVELS[-1]:.0f} % of the base's gap on test rows"
     seconds = (
-        "all folds and trade-offs, in one of the processes that share the machine; contraction adds"
-        " milliseconds to the closed form"
+        "for all folds and trade-offs, with other processes on the same machine; contraction takes"
+        " milliseconds more than the closed form"
     )
     bases = {
         f"Cells in which a method reaches {reached}": reach_table(results, cells),
         f"Median seconds of a method on a table: {seconds}": seconds_table(results),
-        "Loss of the bases without constraint, over that of a constant": base_table(results),
+        "Loss of the unconstrained bases, divided by that of a constant": base_table(results),
     }
     found += [Listed(heading, table, True) for heading, table in bases.items()]
     return [one for one in found if one.table.rows]
@@ -331,7 +333,7 @@ def draw_standings(cells: Cells, with_s: bool) -> Figure | None:
         )
         for place, way in enumerate(ways):
             if way not in counts.index:
-                ax.annotate("–", (2, place), va="center")  # it has none
+                ax.annotate("–", (2, place), va="center")  # a method without cells
                 continue
             color = ACCENT if way in (CLOSED_FORM, WITH_S) else GRAY
             ahead, best, every = counts.loc[way].cumsum()

@@ -84,7 +84,8 @@ def eipm(
     Returns
     -------
     Tensor
-        0-d, in O(n) memory, and differentiable in z, in O(n²).
+        0-d, computed in O(n) memory. It can be differentiated with respect to z, which needs O(n²)
+        memory.
 
     References
     ----------

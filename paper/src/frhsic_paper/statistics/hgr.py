@@ -6,7 +6,7 @@ With empirical covariance operators :math:`\hat\Sigma`,
     (\hat\Sigma_{SS} + \eta_S I)^{-1/2} \bigr\|_{\mathrm{op}}.
 
 On Gram matrices: with :math:`A = HKH/n`, :math:`B = HLH/n` and :math:`R(A) = A (A + \eta I)^{-1}`
-it is the root of the largest eigenvalue of :math:`R(A) R(B)`.
+it is the square root of the largest eigenvalue of :math:`R(A) R(B)`.
 """
 
 from __future__ import annotations

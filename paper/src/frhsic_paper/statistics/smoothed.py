@@ -30,7 +30,7 @@ EXACT_VALUES = 1024
 """Up to this many distinct values of s are kept unchanged."""
 
 NODES_PER_BANDWIDTH = np.array([64, 32, 16, 8, 4])
-"""As many as give at most :data:`MAX_NODES` nodes."""
+"""The largest of these is used that gives at most :data:`MAX_NODES` nodes."""
 
 MAX_NODES = 4096
 

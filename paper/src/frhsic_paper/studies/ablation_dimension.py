@@ -72,9 +72,10 @@ def _grows(values: Sequence[ByRepeat]) -> bool:
 )
 @protocol_rule("ablation-dimension")
 def _dimension(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """GDP over dimensions 2, 8, 32, 64. It grows if the last is above the first and no step falls,
-    each by more than two standard errors over paired splits; one seed is not enough. As in the
-    paper, λ = 5, where classifiers are almost constant; the table also has λ = 0.5.
+    """GDP at dimensions 2, 8, 32 and 64. It grows if the last value is above the first by more than
+    two standard errors over paired splits, and no step goes down by more than that; one seed is not
+    enough. As in the paper, λ = 5, where classifiers are almost constant; the table also has λ =
+    0.5.
     """
     values = [
         values_by_repeat(own, protocol.gdp, "frhsic", PRINTED_WEIGHT)
@@ -120,7 +121,7 @@ STUDY = Study(
     name="ablation-dimension",
     about="table: width of Z",
     title="Dimension of the representation",
-    words="The same task, three splits; corrected adds λ = 0.5 and has five splits.",
+    words="The synthetic task, three splits; corrected: also λ = 0.5, and five splits.",
     train=tuple(Training(partial(grid, d)) for d in DIMENSIONS),
     tables=protocol_tables(
         "ablation-dimension", "Dimension of the representation", dimension_table

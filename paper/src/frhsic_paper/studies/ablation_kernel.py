@@ -125,8 +125,8 @@ def _means(records: Sequence[Record], column: str) -> dict[str, float]:
 @protocol_rule("ablation-kernel")
 def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """Two cases at the paper's λ = 5: accuracies differ by at most .01, and GDP by at most a factor
-    of two. Most classifiers are constant there, so that their accuracies cannot differ. At λ = 0.5,
-    which the paper does not have, they are not constant; the table has both.
+    of two. Most classifiers are constant there, so their accuracies cannot differ. At λ = 0.5,
+    which the paper does not have, classifiers are not constant; the table has both weights.
     """
     accuracy, gdp, spread = (
         _means(records, column) for column in ("performance", protocol.gdp, "score_sd")
@@ -154,8 +154,8 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("ablation-kernel")
 def _gaussian_better(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """At the paper's λ = 5; slightly better means first or second of nine. Even in the printed
-    table, four pairs have a lower GDP than two Gaussian kernels.
+    """The rule is applied at the paper's λ = 5; slightly better means first or second of nine. Even
+    in the printed table, four pairs have a lower GDP than two Gaussian kernels.
     """
     values = _means(records, protocol.gdp)
     if GAUSSIAN not in values:

@@ -7,13 +7,12 @@ Part "spectra" of the records, one for each dataset and bandwidth:
                  float64
 ``dataset``      "adult", "crime" (1,500 rows); under "corrected" also "distinct": 200 different
                  values, for the limits
-``sigma``, ``n``, ``distinct``   bandwidth, rows, different values of S
-``largest``      largest eigenvalue of HLH/n
-``smallest``     λ̂_S: the smallest above ``cut`` times the largest, ``kept`` how many are above
-``cut``          1e-6 under "published", 1e-12 under "corrected"
-``floor``        1e-6 · largest: where the published rule stops whatever the data
-``eigenvalues``  the twelve largest
-``last``         the smallest of the distinct − 1 eigenvalues that are not zero by construction
+``sigma``, ``n``, ``distinct``   bandwidth, rows, different values of S ``largest``      largest
+eigenvalue of HLH/n ``smallest``     λ̂_S: the smallest above ``cut`` times the largest, ``kept``
+how many are above ``cut``          1e-6 under "published", 1e-12 under "corrected" ``floor``
+1e-6 · largest: the limit of the published rule, whatever the data ``eigenvalues``  the twelve
+largest ``last``         the smallest of the distinct − 1 eigenvalues that are not zero by
+construction
 
 Part "ranks" (protocol "corrected"), one for each of the five datasets: the same at the median
 bandwidth in double precision, cut at 1e-6, and ``single``: λ̂_S in single precision
@@ -336,7 +335,9 @@ def _scaling(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 )
 @protocol_rule(SPECTRA, splits=0)
 def _limits(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """For distinct values of S; ties, as in age, make the smallest eigenvalue zero at every σ."""
+    """The rule uses distinct values of S; ties, as in age, make the smallest eigenvalue zero at
+    every σ.
+    """
     rows = _of(records, "distinct")
     if len(rows) < 2:
         return NOT_RUN

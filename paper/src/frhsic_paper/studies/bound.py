@@ -254,7 +254,7 @@ def _not_vacuous(records: Sequence[Record], protocol: Protocol) -> Outcome:
         f"right side {min(right):.3g} to {max(right):.3g}, {min(times):,.0f} to {max(times):,.0f}"
         " times the trivial "
     )
-    # above the largest variance there is, a bound says nothing, whatever the trivial one is
+    # a bound above the largest possible variance says nothing, whatever the trivial bound is
     useful = [r["rhs"] < min(r["trivial"], VACUOUS) for r in full]
     return outcome_from_cases(useful, f"{text}bound (median {np.median(times):,.0f})")
 

@@ -12,7 +12,7 @@ Part "errors" of the records, one for each statistic, n and repeat:
 ``n``, ``repeat``
 ``estimate``, ``truth``, ``error``   error is the absolute difference
 
-:func:`slopes` fits them: {statistic: Slope(value, low, high)}.
+:func:`slopes` fits the rates: {statistic: Slope(value, low, high)}.
 """
 
 from __future__ import annotations

@@ -320,36 +320,37 @@ STUDY = Study(
     words="""
         Four bases: the paper's network, a tuned network, boosted trees (LightGBM) and additive
         splines. Each is combined with the methods that run on it: the closed form with that base
-        for y and for functions of S, up to 54 models; shrinking the scores of one model or of the
-        mean of nine (contraction; ANALYSIS.md, written before, wrongly calls nine as many as the
-        closed form has); the paper's seven penalties as in its authors' code, ADV, MMD and dCor
-        also as its text describes them, this library's, two of the Hirschfeld-Gebelein-Rényi
-        correlation, GeDI and fairret (networks); a convex penalty on covariances with cosines of S
-        (splines); FairGBM (trees), which bounds differences of error rates, not of rates; LEACE;
-        reweighing, LinearPost and fairlearn's ExponentiatedGradient on bands of S, whose number is
-        a setting. Randomised decisions are evaluated by their probabilities. A method with settings
-        has eight trials, by the cost of what it is judged by, and a method with a weight or a share
+        for y and for functions of S, up to 54 models; contraction, which shrinks the scores of one
+        model or of the mean of nine (ANALYSIS.md, written before the runs, wrongly states that the
+        closed form also has nine); the paper's seven penalties as in its authors' code (ADV, MMD
+        and dCor also as its text describes them), this library's penalty, two penalties on the
+        Hirschfeld-Gebelein-Rényi correlation, GeDI and fairret (networks); a convex penalty on
+        covariances with cosines of S (splines); FairGBM (trees), which bounds differences in error
+        rates, not in rates of positive decisions; LEACE; reweighing, LinearPost and fairlearn's
+        ExponentiatedGradient on bands of S, whose number is a setting. Randomised decisions are
+        evaluated by their probabilities. A method with settings has eight trials, of which the one
+        with the smallest cost is chosen for each comparison, and a method with a weight or a share
         has eight trade-offs. Exceptions: ExponentiatedGradient has 50 iterations and four
         trade-offs, three in a trial, and does not run on networks, where a trade-off takes up to a
         hundred models; LinearPost takes the number of bands that is best on splines; adversaries do
-        not stop early. FRHSIC's scale is updated every 20 epochs, which early stopping doesn't wait
-        for, and two of its eight trials have a bandwidth so small that its penalty has hardly any
-        effect. One half of each table is for tuning, with at most 2,500 training rows, the other
-        for tests in ten folds, with at most 5,000. A cell is the cost of parity on one base and
-        table: the mean loss at 75, 50 and 25 % of the base's own gap, less the loss of the base
-        without constraint, as a percentage of the base's gain over a constant. Between two points
-        of a path, and between its last one and a constant, the loss is that of a random choice. So
-        a method that changes nothing costs 50 %; of scores, an average with a constant would cost
-        less, as contraction does. CorrelationRemover removes what is linear in S from each column,
-        which a nonlinear base can often recover from 0/1 columns. A cell is left out if the gap of
-        its base is below three standard errors (office_visits, on every base) or the base is worse
-        than a constant. Standard errors are those of a jackknife over folds, widened for training
-        rows that folds share. Methods that need S to predict are compared separately:
+        not stop early. FRHSIC's scale is updated every 20 epochs, and early stopping doesn't wait
+        for these updates; two of its eight trials have a bandwidth so small that its penalty has
+        hardly any effect. One half of each table is for tuning, with at most 2,500 training rows,
+        the other for tests in ten folds, with at most 5,000. A cell is the cost of parity on one
+        base and table: the mean loss at 75, 50 and 25 % of the base's own gap, minus the loss of
+        the unconstrained base, as a percentage of the base's gain over a constant. Between two
+        points of a path, and between its last one and a constant, the loss is that of a random
+        choice. So a method that changes nothing costs 50 %; for scores, an average with a constant
+        would cost less, as contraction does. CorrelationRemover removes what is linear in S from
+        each column; from 0/1 columns, a nonlinear base can often recover it. A cell is left out if
+        the gap of its base is below three standard errors (office_visits, on every base) or the
+        base is worse than a constant. Standard errors are those of a jackknife over folds, widened
+        for training rows that folds share. Methods that need S to predict are compared separately:
         CorrelationRemover and the Wasserstein barycentre by their scores, ThresholdOptimizer and
         error-parity by their decisions. LinearPost, error-parity and fairlearn's methods bound the
-        largest difference between bands, and are judged by the mean distance, as all others. The
-        benchmark judges the scores of one head; FRHSIC, FREM, MMD and dCor are meant for
-        representations that serve any head.
+        largest difference between bands, but are judged by the mean distance, like all other
+        methods. The benchmark judges the scores of one head; FRHSIC, FREM, MMD and dCor are meant
+        for representations that serve any head.
     """,
     train=(
         Computation("crossed", "bases", ("dataset", "base"), bases, search, {"corrected": BUDGET}),

@@ -114,7 +114,7 @@ _compas = claim(
     "Table Equal Opportunity",
     "On COMPAS the DP variant has comparable or better EO-GDP than the EO variant at every λ.",
     ".067/.070, .070/.075, .064/.065, .033/.076",
-    reason="EO-GDP of DP and of EO at each λ; comparable is at most a tenth larger.",
+    reason="EO-GDP of DP and of EO at each λ; comparable means at most a tenth larger.",
 )(_compared("compas", lambda dp, eo: dp <= 1.1 * eo))
 
 _adult = claim(
@@ -123,7 +123,7 @@ _adult = claim(
     "On Adult at λ = 50 the EO variant has the lower EO-GDP.",
     ".352 against .418",
     reason="""
-        As published, DP uses median bandwidths and EO bandwidth 1, so the two differ by more than
+        As published, DP uses median bandwidths and EO bandwidth 1, so the two differ in more than
         the rows; corrected, both use medians.
     """,
 )(_compared("adult", lambda dp, eo: eo < dp, weight=50.0))

@@ -302,7 +302,7 @@ def error_table(errors: Sequence[Record]) -> Table:
 
 def tables(results: Results) -> list[Listed]:
     """Return the seconds under each protocol, and the errors."""
-    times = protocol_tables("high-dimensional/time", "Seconds of an epoch", time_table)(results)
+    times = protocol_tables("high-dimensional/time", "Seconds per epoch", time_table)(results)
     if errors := results.records("high-dimensional/error", CORRECTED.name):
         table = error_table(errors)
         times.append(Listed("Relative errors of estimates, Gaussian model", table))
@@ -354,9 +354,9 @@ def _time(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("high-dimensional/time")
 def _flat(times: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of an epoch with five sensitive columns divided by those with one, on each device:
-    geometric mean over rounds, with two standard errors. Insensitive means within a factor of 1.25.
-    A device whose interval contains that factor is not judged.
+    """Seconds per epoch with five sensitive columns divided by those with one, on each device: the
+    geometric mean over rounds, with two standard errors. Insensitive means within a
+    factor of 1.25. A device whose interval contains that factor is not judged.
     """
     good, parts = [], []
     first, *_, last = _dimensions(times)
@@ -408,10 +408,11 @@ def _columns(times: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("high-dimensional/error")
 def _error(errors: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The paper only measures time. Relative errors of estimates on a Gaussian model with known
-    answers, in which Z depends only on the first column of S. A case for every n and every number
-    of columns above one; HSIC must be ahead by more than two standard errors over paired samples.
-    With two or three columns EIPM's two biases, of smoothing and of small samples, partly cancel.
+    """The paper only measures time. The rule compares relative errors of estimates on a Gaussian
+    model with known answers, in which Z depends only on the first column of S. There is a case for
+    every n and every number of columns above one; HSIC must be ahead by more than two standard
+    errors over paired samples. With two or three columns, EIPM's biases from smoothing and from
+    small samples partly cancel.
     """
     good, parts = [], []
     for n in _complete_sizes(errors):
@@ -447,7 +448,7 @@ STUDY = Study(
     measure=(MEASURE,),
     tables=tables,
     figures=protocol_figures(
-        "high-dimensional/time", "Seconds of an epoch on a processor, fastest round", draw, None
+        "high-dimensional/time", "Seconds per epoch on a CPU, fastest round", draw, None
     ),
     claims=(_time, _flat, _columns, _error),
 )

@@ -12,12 +12,12 @@ Part "leaks" of the records of the study "leak" (protocol "corrected"), one for 
                                                       it is
 ``worst_gdp_standardized``, ``worst_standardized_head``   the same, divided by the standard
                                                           deviation of the outputs
-``heads``             {head: [performance, gdp, gdp_standardized]}
-``probe_r2``          {probe: R² of predicting S from Z on test rows}, "linear" and "trees"
-``best_probe_r2``     the larger; ``mutual_information`` of Z and S on test rows
-``worst_head_gap``    root of the tight bound: the largest root-mean-square gap of a head of norm 1
+``heads``             {head: [performance, gdp, gdp_standardized]} ``probe_r2``          {probe: R²
+of predicting S from Z on test rows}, "linear" and "trees" ``best_probe_r2``     the larger;
+``mutual_information`` of Z and S on test rows ``worst_head_gap``    square root of the tight bound:
+the largest root-mean-square gap of a head of norm 1
                       in the RKHS of a Gaussian at the median distance of Z, on ≤ 2,000 test rows
-``deployed_gap``      that of the deployed probabilities, along the same directions of S
+``deployed_gap``      the same gap of the deployed probabilities, along the same directions of S
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def tables(results: Results) -> list[Listed]:
     records, sweep = (results.records(name, CORRECTED.name) for name in ("leak", "tradeoff"))
     if records:
         table = means_table(shared_repeats(records), LEFT)
-        listed.append(Listed("Heads trained afresh, probes and the worst head", table))
+        listed.append(Listed("Fresh heads, probes and the worst head", table))
     if sweep:
         chosen = [
             record
@@ -176,7 +176,7 @@ def tables(results: Results) -> list[Listed]:
             for choices in chosen_models(sweep, dataset, CORRECTED.gdp).values()
             for record, _ in choices
         ]
-        heading = "Probes over all splits, at the weight that validation rows choose"
+        heading = "Probes over all splits, at the weight chosen on validation rows"
         listed.append(Listed(heading, means_table(chosen, PROBES), True))
     return listed
 
@@ -230,9 +230,9 @@ def draw(records: Sequence[Record]) -> Figure:
 )
 def _any_head(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """The rule judges the guarantee of the appendix, which the main text does not give. Each
-    dataset is a case, and true if the best probe for S on FRHSIC's Z has an R² below .02 on test
-    rows. A small penalty on the training batches does not imply independence: at the weights that
-    keep performance within 1 %, a probe still predicts S from Z, and a fresh head can use S.
+    dataset is a case, which is true if the best probe for S on FRHSIC's Z has an R² below .02 on
+    test rows. A small penalty on the training batches does not imply independence: at the weights
+    that keep performance within 1 %, a probe still predicts S from Z, and a fresh head can use S.
     """
     own, worst, probe = (
         means_by_dataset(records, "frhsic", column)
@@ -290,10 +290,10 @@ STUDY = Study(
     about="what is left of S in Z: probes, fresh heads, the worst head",
     title="What is left of S in the representation",
     words="""
-        Models that validation rows choose within 1 % of performance: GDP of the deployed head, of
-        the worst of five heads trained afresh on the frozen representation, R² of probes for S on
-        unseen rows, and the largest gap of any head of norm 1. [The sweep](tradeoff.md) has the
-        performance and GDP of the models in the second table.
+        Models chosen on validation rows within 1 % of Unfair's performance: GDP of the deployed
+        head and of the worst of five heads trained afresh on the frozen representation, R² of
+        probes for S on unseen rows, and the largest gap of any head of norm 1. [The
+        sweep](tradeoff.md) has the performance and GDP of the models in the second table.
     """,
     train=SWEEP,
     measure=(MEASURE,),

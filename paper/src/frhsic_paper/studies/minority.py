@@ -1,4 +1,4 @@
-"""P_Z ⊗ Unif(S) as the reference, so that rare values of S have the same weight as others; and the
+"""The reference P_Z ⊗ Unif(S), which gives rare values of S the same weight as others; and the
 mutual information of S with the best coordinate of Z.
 
 Part "coordinates" of the records, one for each model of part "models":
@@ -207,9 +207,9 @@ def tables(results: Results) -> list[Listed]:
     "minority/models", "mean nAUP with the uniform reference and the paper's, difference ± SE"
 )
 def _protects(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Trained with that reference, the area by GDP over a uniform distribution of S is larger than
-    with the paper's by more than two standard errors of the paired difference, corrected for the
-    rows that splits share.
+    """The claim holds if training with the uniform reference gives a larger area by GDP over a
+    uniform distribution of S than training with the paper's reference, by more than two standard
+    errors of the paired difference, corrected for the rows that splits share.
     """
     records = with_contraction(records)
     for dataset in swept_datasets(records):

@@ -114,9 +114,9 @@ def _means(records: Sequence[Record], protocol: Protocol, method: str) -> list[f
 )
 @protocol_rule("multi-attribute")
 def _reduce(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Three cases for each variant, λ = 50 against the model without penalty: GDP for age is lower,
-    GDP for hours is lower, and accuracy is within 1 %. Contraction, which trains nothing, meets all
-    three.
+    """Three cases for each variant at λ = 50, compared with the model without penalty: GDP for age
+    is lower, GDP for hours is lower, and accuracy is within 1 %. Contraction, which trains nothing,
+    meets all three.
     """
     base = _means(records, protocol, BASELINE)
     good, parts = [], []

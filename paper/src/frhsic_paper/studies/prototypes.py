@@ -2,14 +2,12 @@ r"""The library's own representation, `ParityEncoder`, compared with FRHSIC's on
 
 Part "limits" of the records, one for each dataset, repeat and limit:
 
-``dataset``, ``repeat``   as in the sweep; ``method`` is "prototypes"
-``weight``           share of the unconstrained gap that is allowed: 1 is no limit, 0 the least gap
-``performance``, …   what the sweep has of a model (:func:`frhsic_paper.measures.measure_models`),
-                     of the paper's affine head on Z; Z has variance 1
-``mi``, ``mi_published``   as in the study "mutual-information"
-``heads``            {head: [performance, gdp]} of the heads of the study "transfer"
-``head_deviation``   published: standard deviation of their GDP
-``worst_gdp``, ``best_probe_r2``   corrected: as in the study "leak"
+``dataset``, ``repeat``   as in the sweep; ``method`` is "prototypes" ``weight``           share of
+the unconstrained gap that is allowed: 1 is no limit, 0 the least gap ``performance``, …   the same
+measures as in the sweep (:func:`frhsic_paper.measures.measure_models`), for the paper's affine head
+on Z; Z has variance 1 ``mi``, ``mi_published``   as in the study "mutual-information" ``heads``
+{head: [performance, gdp]} of the heads of the study "transfer" ``head_deviation``   published:
+standard deviation of their GDP ``worst_gdp``, ``best_probe_r2``   corrected: as in the study "leak"
 
 The encoder is fitted on four fifths of the training rows, and heads and probes on the rest, since Z
 can't be evaluated on the rows to which it was fitted.
@@ -205,7 +203,7 @@ def matched_records(
     records: Sequence[Record], dataset: str, protocol: Protocol
 ) -> dict[str, list[Record]]:
     """Return the records of each method at its smallest GDP within 1 % of the unpenalized
-    performance, chosen as in the protocol; none if it is never inside.
+    performance, chosen as in the protocol; none if no model is within 1 %.
     """
     points = matched_by_split(records, dataset, protocol)
     return {method: [r for r, inside in some if inside] for method, some in points.items()}
@@ -250,8 +248,8 @@ def limits_table(records: Sequence[Record], protocol: Protocol) -> Table:
 
 
 def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
-    """Return a table of the number of datasets on which each of two is better, by more than two
-    standard errors over paired splits.
+    """Return a table of the number of datasets on which each of two methods is better, by more than
+    two standard errors over paired splits.
     """
     datasets = record_datasets(records)
     points = {d: matched_records(records, d, protocol) for d in datasets}
@@ -281,8 +279,8 @@ def verdict_table(records: Sequence[Record], protocol: Protocol) -> Table:
 def _better_and_worse(
     column: str, pairs: Mapping[str, tuple[Sequence[Record], ...]]
 ) -> list[tuple[bool, bool]]:
-    """Return whether the first of two is better, and whether it is worse, on each dataset with
-    enough splits of both.
+    """Return whether the first of two methods is better, and whether it is worse, on each dataset
+    with enough splits of both methods.
     """
     cases = []
     for dataset, records in pairs.items():
@@ -307,7 +305,7 @@ def tables(results: Results) -> list[Listed]:
         own = matching(records, method=OWN)
         listed += [
             Listed(
-                f"On how many tables ParityEncoder is better or worse than FRHSIC or Unfair{of}",
+                f"Number of tables with ParityEncoder better or worse than FRHSIC or Unfair{of}",
                 verdict_table(records, protocol),
             ),
             Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
@@ -327,9 +325,9 @@ STUDY = Study(
         and 20 % of the unconstrained gap, and the least gap. It is fitted on four fifths of the
         training rows; the paper's affine head, its other heads and the probes are fitted on the
         rest, so that no row is used both to solve for Z and to judge it. FRHSIC uses all training
-        rows for both. On a table, one is better if it leads by more than two standard errors over
-        paired splits; a table on which one of them never keeps 99 % of Unfair's performance is not
-        counted.
+        rows for both. On a table, one of the two is better if it leads by more than two standard
+        errors over paired splits; a table on which one of them never keeps 99 % of Unfair's
+        performance is not counted.
 
         Limits of this comparison. Z keeps only the target: even without a limit it reveals less of
         S than 50 columns do, and it is of no use for other targets. (The paper's transfer is to

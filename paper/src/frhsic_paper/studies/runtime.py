@@ -233,9 +233,9 @@ def _listed(ratios: dict[str, float], decimals: int) -> str:
 )
 @protocol_rule("runtime")
 def _speedup(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Seconds of FREM divided by those of FRHSIC at n = 20,000; the claim holds from half of the
-    printed 36. The published factor is that of a Python loop over the rows of a batch; the same
-    numbers computed at once cost about as much as HSIC.
+    """Seconds of FREM divided by those of FRHSIC at n = 20,000; the claim holds if this factor is
+    at least half of the printed 36. The published factor is that of a Python loop over the rows of
+    a batch; the same numbers computed at once cost about as much as HSIC.
     """
     ratios, every = _ratios(records, FREM[protocol.name]), _ratios(records, "frem-all")
     if not ratios:
@@ -264,10 +264,10 @@ def _reg_gdp_faster(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @published_rule("five epochs after one of warm-up, both devices")
 def _as_timed() -> Outcome:
-    """The number of epochs decides: the published code and its file have the first epoch of three
-    fresh models. The file's times are whole ticks of 1/24 MHz, as counted by the clock of Apple's
-    processors, but they are far from the printed times. Those are in no file, so their hardware
-    cannot be judged.
+    """The rule compares the number of epochs: the published code and its file have the first epoch
+    of three fresh models. The file's times are whole ticks of 1/24 MHz, as counted by the clock of
+    Apple's processors, but they are far from the printed times. Those are in no file, so their
+    hardware cannot be judged.
     """
     rows = published_numbers("runtime_seconds_per_epoch")
     ticks = np.array([float(r["seconds"]) for r in rows]) * APPLE_TICK
@@ -294,7 +294,7 @@ def _as_timed() -> Outcome:
 @protocol_rule("runtime")
 def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
     """The claim is about a loop over anchors, as in the published code: 256 anchors should take 8×
-    as long as 32; 4× to 16× is accepted. Our products of matrices, in the corrected column, are not
+    as long as 32; 4× to 16× is accepted. Our matrix products, in the corrected column, are not
     judged.
     """
     if not protocol.printed:
@@ -308,7 +308,7 @@ def _anchors_linear(records: Sequence[Record], protocol: Protocol) -> Outcome:
 STUDY = Study(
     name="runtime",
     about="figure: seconds per epoch",
-    title="Seconds of an epoch",
+    title="Seconds per epoch",
     words="""
         The paper's synthetic task, batches of 256. Published: first epoch of a fresh model, FREM as
         a loop over the rows of a batch. Corrected: warm, synchronised, FREM on 32 and on all
@@ -317,6 +317,6 @@ STUDY = Study(
     """,
     train=(TRAIN,),
     tables=protocol_tables("runtime", "Seconds, fastest repeat", seconds_table),
-    figures=protocol_figures("runtime", "Seconds of an epoch against rows", draw, None),
+    figures=protocol_figures("runtime", "Seconds per epoch against the number of rows", draw, None),
     claims=(_speedup, _reg_gdp_faster, _as_timed, _anchors_linear),
 )

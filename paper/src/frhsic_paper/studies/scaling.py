@@ -125,8 +125,8 @@ def draw(records: Sequence[Record], protocol: Protocol) -> Figure:
     "Section 5.5",
     "A full batch costs O(n²) with HSIC and O(n³) with FREM.",
     reason=f"""
-        Exponent fitted to the three largest n, within {NEAR:g} of 2 and of 3, a case each, where
-        the largest n takes at least twice the time of the smallest of these. FREM's cube is one
+        Exponent fitted to the three largest n, within {NEAR:g} of 2 and of 3. Each is a case if the
+        largest n takes at least twice the time of the smallest of the three. FREM's n³ is one
         product of two n × n matrices, which a processor computes fastest of all; and a factor of
         rank r gives the same number in O(n² r), as the study of convergence computes it.
     """,

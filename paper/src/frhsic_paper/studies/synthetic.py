@@ -252,7 +252,7 @@ STUDY = Study(
     words="X₁ = S + noise, P(Y = 1) = sigmoid(X₁), 5,000 rows, three-layer encoder, 100 epochs.",
     train=(Training(grid),),
     tables=protocol_tables(
-        "synthetic", "Accuracy, GDP and what a probe reads", path_table, folded=True
+        "synthetic", "Accuracy, GDP and what a probe recovers", path_table, folded=True
     ),
     figures=protocol_figures("synthetic", "GDP, accuracy and HSIC", draw),
     claims=(_monotone, _together, _accuracy),

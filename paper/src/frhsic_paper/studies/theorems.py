@@ -185,7 +185,7 @@ def _population_gdp(rng: Rng) -> Sides:
 
 @theorem("finite-sample", "Theorem, finite-sample control of the empirical gap")
 def _finite_sample(rng: Rng) -> Sides:
-    """On a sample the projected gap of a head is at most its squared norm times HSIC/λ̂_m."""
+    """In a sample, the projected gap of a head is at most its squared norm times HSIC/λ̂_m."""
     z, s = _rows(rng)
     gram = KERNELS["kernel_z"](*[torch.from_numpy(z)] * 2).numpy()
     a = rng.normal(size=len(z))
@@ -317,8 +317,8 @@ STUDY = Study(
         Both sides of each statement on 50 random distributions of four values of Z and three of S,
         or on samples of 24 rows; statements about encoders on 400 rows from such a distribution and
         20 linear encoders. A statement that is proved cannot fail; a formula that is printed or
-        programmed wrongly can. The median of left over right side says how tight a bound is. [What
-        each assumes](../theory.md#theorems).
+        programmed wrongly can. The median ratio of the left to the right side shows how tight a
+        bound is. [What each assumes](../theory.md#theorems).
     """,
     measure=(Computation("theorems", "draws", ("name",), units, draws, {"corrected": DRAWS}),),
     claims=tuple(

@@ -268,7 +268,7 @@ def _reg_gdp_collapses(records: Sequence[Record], protocol: Protocol) -> Iterato
 @case_rule("tradeoff", "deviation of accuracy, of GDP")
 def _spread(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """Median over methods and weights of the standard deviation over five splits, GDP in the
-    published unit under both protocols; the claim needs both to be at least half of the stated
+    published unit under both protocols; the claim requires both to be at least half of the stated
     margin. All methods share the splits, so paired differences are far smaller than this spread.
     """
     for dataset in (d for d in swept_datasets(records) if not is_error(d, records)):
@@ -393,9 +393,9 @@ def printed_area(dataset: str, weights: tuple[float, ...] | None) -> str:
 )
 @published_rule(f"{len(PAPER_WEIGHTS)} for every method")
 def _one_grid() -> Outcome:
-    """A case for each method: how many weights the published files have. Below, FRHSIC's nAUP and
-    its rank of six in these files: with all 18 weights, the nine that all methods share, and the
-    five in the text.
+    """A case for each method: how many weights the published files have. Below are FRHSIC's nAUP
+    and its rank among six in these files: with all 18 weights, with the nine that all methods
+    share, and with the five in the text.
     """
     grids = {m: {r["weight"] for r in matching(printed_sweeps(), method=m)} for m in METHODS}
     told = [f"{METHOD_NAMES[m]}: {len(grid)} weights" for m, grid in grids.items()]
@@ -417,8 +417,8 @@ def _one_grid() -> Outcome:
 )
 @published_rule("one table")
 def _tables_agree() -> Outcome:
-    """GDP of FRHSIC in the main table against the summary in the appendix: the first reads 18
-    weights, the second 9.
+    """GDP of FRHSIC in the main table compared with that in the summary in the appendix: the main
+    table uses 18 weights, the summary 9.
     """
     main, summary = (
         {(r["dataset"], r["method"]): r["gdp"] for r in printed_records(table)}
@@ -505,8 +505,8 @@ def _meps_panel() -> Outcome:
 def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
     """Neither the published code nor our runs under the published protocol scale Z; Reg-GDP has no
     kernel on Z. The claim does not hold if at least 90 % of FREM's published cells agree with these
-    runs. FREM on scaled Z was not run under this protocol: the cells show that Z without a scale
-    gives the published numbers, not that a scaled Z gives others.
+    runs. FREM on scaled Z was not run under this protocol: the cells show that unscaled Z gives the
+    published numbers, not that scaled Z gives different ones.
     """
     if not protocol.printed:
         return Outcome(None, "FREM's Z is scaled to [0, 1] in each batch")
@@ -532,7 +532,7 @@ def _scaled_z(results: Results, protocol: Protocol) -> Outcome:
 )
 @published_rule("given in every table")
 def _mean_and_std() -> Outcome:
-    """A case each for the main table and the Pareto summary, as printed."""
+    """One case each for the printed main table and the printed Pareto summary."""
     tables = ("matched_performance", "pareto_summary")
     given = [
         any("std" in key or "sd" in key for row in printed_records(table) for key in row)

@@ -297,9 +297,10 @@ def _listed(values: dict[str, float], digits: int = 3) -> list[str]:
 )
 @protocol_rule(HEADS)
 def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """Two cases: below Unfair's, and comparable to FREM's, that is at most a tenth larger. As
-    published, GDP is on logits for two heads and on hard labels for the other two: the deviation is
-    mostly the distance between the units. Corrected, all heads give probabilities.
+    """Two cases: the deviation is below Unfair's, and it is comparable to FREM's, that is, at most
+    a tenth larger. As published, GDP is on logits for two heads and on hard labels for the other
+    two, so the deviation is mostly due to these different units. Corrected, all heads give
+    probabilities.
     """
     values = _deviations(records, "adult", 10.0)
     if not {"frhsic", "frem", BASELINE} <= set(values):
@@ -319,7 +320,7 @@ def _below_unfair(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule(HEADS)
 def _crime(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """A case for each of the two; comparable means at most a tenth larger."""
+    """A case for each of the two methods; comparable means at most a tenth larger."""
     values = _deviations(records, "crime", 100.0)
     rivals = [m for m in ("reg-gdp", "adv") if m in values]
     if "frhsic" not in values or not rivals:
@@ -411,8 +412,8 @@ def _datasets() -> Outcome:
     ".058 at accuracy .758",
 )
 def _reg_gdp_collapses(results: Results, protocol: Protocol) -> Outcome:
-    """Reg-GDP at λ = 10 on Adult, its own head: its accuracy collapses, and its deviation is the
-    lower.
+    """Two cases for Reg-GDP at λ = 10 on Adult: the accuracy of its own head collapses, and its
+    deviation is lower than FRHSIC's.
     """
     records = results.records(HEADS, protocol.name)
     values = _deviations(records, "adult", 10.0)

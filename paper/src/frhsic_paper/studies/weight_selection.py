@@ -293,8 +293,8 @@ def _in_range(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
 )
 @case_rule(TESTS)
 def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
-    """Performance on test rows at the smallest λ → at the selected one; preserved means within 5 %.
-    In the paper's own files, the loss is larger in four of six splits.
+    """The lines give the performance on test rows at the smallest λ and at the selected one;
+    preserved means within 5 %. In the paper's own files, the loss is larger in four of six splits.
     """
     for name, record, least in _selected(records, protocol):
         if record is None:
@@ -316,11 +316,12 @@ def _preserved(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     "Stopping also at the first λ with HSIC < ε keeps the selection useful for every sample size.",
     "ε = 10⁻³",
 )
-@case_rule(TESTS, "selected λ, GDP and performance there, from those at the least λ")
+@case_rule(TESTS, "selected λ; GDP and performance at the smallest λ → at the selected one")
 def _threshold(records: Sequence[Record], protocol: Protocol) -> Iterator[Case]:
     """The smallest λ at which HSIC on validation rows is below 10⁻³ or the test does not reject, on
     each dataset and split. Useful means at most half of the GDP at the smallest λ, and a
-    performance within 5 % of the one there. HSIC can be this small where GDP has hardly changed.
+    performance within 5 % of that at the smallest λ. HSIC can be this small where GDP has hardly
+    changed.
     """
     least = _least(records, ("frhsic",))
     selected = text_selection(records, REJECTED[protocol.name], EPSILON)

@@ -59,7 +59,8 @@ class KernelExpansion:
             )
         if centers.shape[1] != rows.shape[1]:
             raise ValueError(
-                f"centers have {centers.shape[1]} columns, the sample has {rows.shape[1]}."
+                f"centers have {centers.shape[1]} columns, but the sample has {rows.shape[1]}; pass"
+                " centers with the columns of the sample."
             )
         return a, centers
 

@@ -81,14 +81,14 @@ class MLPEncoders:
 
     Notes
     -----
-    Changing one block at a time moves the output by at most
-    :math:`D_l (M_{l-1} \|\Delta W_l\|_F + \|\Delta b_l\|)` in all, so by Cauchy-Schwarz the squared
-    increments of the Gaussian process
+    Changing one block at a time moves the output by at most :math:`D_l (M_{l-1} \|\Delta W_l\|_F +
+    \|\Delta b_l\|)` in total, so by Cauchy-Schwarz the squared increments of the Gaussian process
     :math:`\theta \mapsto n^{-1} \sum_i \langle \xi_i, h_\theta(x_i) \rangle` are at most those of
     :math:`\theta \mapsto \sqrt{B/n} \sum_l D_l (M_{l-1} \langle \Xi_l, W_l \rangle + \langle
     \zeta_l, b_l \rangle)` with standard normal :math:`\Xi_l, \zeta_l`. The Sudakov-Fernique
     inequality orders their expected suprema, and :math:`E \|\Xi_l\|_F \le \sqrt{p_l}`. For one
-    linear layer :class:`LinearEncoders` is smaller by the root of the number of inputs.
+    linear layer, the bound of :class:`LinearEncoders` is smaller by a factor of the square root of
+    the number of inputs.
 
     Parameters
     ----------
@@ -127,8 +127,7 @@ class MLPEncoders:
             raise ValueError(
                 f"widths {self.widths} define {layers} layers, but there are"
                 f" {len(self.weight_bounds)} weight_bounds and {len(self.bias_bounds)} bias_bounds."
-                " Pass one of each for each"
-                " layer."
+                " Pass a weight bound and, if any, a bias bound for each layer."
             )
         if self.activation not in ACTIVATIONS:
             raise ValueError(
@@ -188,7 +187,7 @@ def feature_lipschitz(kernel: Kernel) -> float:
         return max(feature_lipschitz(k) for k in kernel.kernels)
     raise ValueError(
         f"the bound needs a unit diagonal and a Lipschitz feature map, which {kernel} is not known"
-        " to have. Pass Gaussian or InverseMultiquadric kernels, for each column if need be."
+        " to have. Pass Gaussian or InverseMultiquadric kernels, one per column if necessary."
     )
 
 

@@ -85,9 +85,9 @@ def causal_necessity(
     References
     ----------
     The paper, Proposition "HSIC-fairness as a necessary condition for counterfactual fairness", of
-    which this is the quantitative form: conditioning is intervening when S is exogenous, so
-    :math:`\|\Delta_k\| \le \sum_l \pi_l E_U \|k(Z_{s_k}, \cdot) - k(Z_{s_l}, \cdot)\|`, and HSIC is
-    at most :math:`\kappa_S (E \|\Delta\|)^2`.
+    which this is the quantitative form: conditioning and intervening are equivalent when S is
+    exogenous, so :math:`\|\Delta_k\| \le \sum_l \pi_l E_U \|k(Z_{s_k}, \cdot) - k(Z_{s_l},
+    \cdot)\|`, and HSIC is at most :math:`\kappa_S (E \|\Delta\|)^2`.
 
     Examples
     --------
@@ -104,8 +104,8 @@ def causal_necessity(
     z = z[..., None] if z.ndim == 2 else z
     if z.ndim != 3 or z.numel() == 0 or not bool(torch.isfinite(z).all()):
         raise ValueError(
-            f"representations have shape {tuple(z.shape)}; pass finite numbers, (interventions,"
-            " units, columns)."
+            f"representations have shape {tuple(z.shape)}; pass finite numbers of shape"
+            " (interventions, units, columns)."
         )
     values = _tensors.matrix(s, "s").to(z)
     if values.shape[0] != z.shape[0] or values.shape[0] < 2:
@@ -123,7 +123,7 @@ def causal_necessity(
             or abs(float(pi.sum()) - 1) > 1e-9
         ):
             raise ValueError(
-                "probabilities must be positive, sum to 1, and be one for each value of s."
+                "pass one probability for each value of s; they must be positive and sum to 1."
             )
     rows = z.flatten(0, 1)
     if kernel_z is None:

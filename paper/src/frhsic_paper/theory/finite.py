@@ -133,7 +133,7 @@ class FiniteLaw:
             raise ValueError(
                 f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; most of its"
                 " conditional distributions are single rows. Round or bin s, or use gdp_certificate"
-                " and localized_contrast, which need none."
+                " and localized_contrast, which don't use them."
             )
         if values.shape[0] * s.shape[0] > CONTRAST_ENTRIES:
             raise ValueError(

@@ -126,12 +126,15 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
     p = probability_table(table)
     g = _tensors.matrix(heads, "heads").to(p)
     if g.shape[1] != p.shape[0]:
-        raise ValueError(f"heads have {g.shape[1]} values each for {p.shape[0]} rows of the table.")
+        raise ValueError(
+            f"each head has {g.shape[1]} values, but the table has {p.shape[0]} rows; pass one"
+            " value for each row."
+        )
     g = torch.cat([g, -g])
     if g.shape[0] ** p.shape[1] > SELECTORS:
         raise ValueError(
             f"{g.shape[0]} heads for {p.shape[1]} values of s are {g.shape[0] ** p.shape[1]}"
-            f" choices; pass fewer than {SELECTORS}."
+            f" choices, more than {SELECTORS}; pass fewer heads or fewer values of s."
         )
     excess, contrast, weights = _against_product(p)
     integral = float((g @ contrast).abs().amax(0) @ weights)

@@ -1,6 +1,6 @@
-"""GPU kernels, written in Triton, which is imported only when they are used. They are used for
-float32 rows on a GPU with Triton, and only for Gaussian kernels; otherwise PyTorch is used, in
-float64 for statistics.
+"""GPU kernels, written in Triton, which is imported only when a kernel is used. The kernels are
+used for float32 rows on a GPU if Triton is installed, and only for Gaussian kernels. Otherwise,
+PyTorch is used, and statistics are computed in float64.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ WIDEST = 512
 
 
 def usable(x: Tensor, *, rows: int = FEWEST_ROWS, columns: int = WIDEST) -> bool:
-    """Return whether x (..., m, d) can be passed to GPU kernels that need at least this many rows
-    and at most this many columns.
+    """Return whether x (..., m, d) can be passed to GPU kernels that require at least this many
+    rows and at most this many columns.
     """
     return (
         x.is_cuda
@@ -44,7 +44,7 @@ def pair(x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel) -> KernelPair
 
 
 def gram(x: Tensor, kernel: Kernel) -> One | None:
-    """Return one Gram matrix for the GPU kernels, or None."""
+    """Return a Gram matrix for the GPU kernels, or None."""
     if not usable(x):
         return None
     from frhsic.dependence._gpu.pairs import One
@@ -53,7 +53,7 @@ def gram(x: Tensor, kernel: Kernel) -> One | None:
 
 
 def step_kernels(z: Tensor, columns: int) -> Any:
-    """Return the module of GPU kernels for a training step on rows z (..., m, d) with at most a
+    """Return the module of GPU kernels for a training step on rows z (..., m, d) with at most the
     given number of columns, or None.
     """
     if not (z.dtype == torch.float32 and usable(z, rows=1, columns=columns)):

@@ -1,4 +1,5 @@
-"""Sums over pairs of rows under Gaussian kernels, by GPU kernels, for rows given in float32.
+"""Sums over pairs of rows under Gaussian kernels, computed by GPU kernels, for rows given in
+float32.
 
 A product of Gaussians, one for each column, is one Gaussian in scaled coordinates: an entry is 2 to
 the power of minus a squared distance. Each coordinate is stored as two float16 halves, rows are
@@ -6,8 +7,8 @@ processed in chunks to bound the memory, and sums are fixed-point integers.
 
 Sums of few distinct float32 numbers keep rounding in the same direction, and HSIC near independence
 is far smaller than its sums. So if rows have few distinct values (:class:`Levels`), sums are
-computed in float64, from a table of the entries and the number of rows at each level. The table has
-the float32 entries of the kernels that sum over all pairs: sums from either source then belong to
+computed in float64, from a table of the entries and the number of rows at each level. The entries
+in the table are the same float32 numbers that the kernels sum over all pairs, so both sums refer to
 the same matrix.
 """
 
@@ -71,17 +72,17 @@ class KernelPlan:
         The constant that is subtracted from the entries, and the factor on squared distances.
         float32.
     shifted
-        Whether the kernel minus 1 is evaluated, as it is nearly constant.
+        Whether the kernel minus 1 is evaluated, because the kernel is nearly constant.
     unit
-        Factor on squared coordinates if distances come from matrix products, else 0.
+        Factor on squared coordinates if distances are computed from matrix products, otherwise 0.
     bound
-        Upper bound of the entries after the constant is subtracted.
+        Upper bound on the entries after the constant is subtracted.
     spread
         Standard deviation of the entries for a subset of the rows.
     center
-        Subtracted from the rows; float64, (d,).
+        Vector that is subtracted from the rows; float64, (d,).
     scales
-        Factors on the columns if distances come from differences; float64, (d,).
+        Factors on the columns if distances are computed from differences; float64, (d,).
     """
 
     numbers: Tensor
@@ -94,7 +95,7 @@ class KernelPlan:
 
     @property
     def subtracted(self) -> float:
-        """The total constant subtracted from the kernel."""
+        """The constant that is subtracted from the kernel in total."""
         constant = float(self.numbers[0])
         return constant + 1 if self.shifted else constant
 
@@ -113,10 +114,10 @@ class KernelPlan:
 
 
 def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | None:
-    """Return the plan of a kernel on rows x; None if it is not Gaussian.
+    """Return the plan of a kernel on rows x; None if the kernel is not Gaussian.
 
     Rows in float64 are working copies, which are already centered. Without `products`, distances
-    never come from matrix products.
+    are never computed from matrix products.
     """
     d = x.shape[1]
     exponents = _exponents(kernel, d)
@@ -149,8 +150,8 @@ def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | No
 
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
-    """Return, for each of d columns, the factor on its squared difference in minus the base-2
-    logarithm of the kernel; None if the kernel is not Gaussian.
+    """Return the factors on the squared differences in each of d columns, whose sum is minus the
+    base-2 logarithm of the kernel; None if the kernel is not Gaussian.
     """
     parts = kernel.kernels if isinstance(kernel, PerColumn) else (kernel,) * d
     gaussians = [part for part in parts if type(part) is Gaussian]
@@ -170,7 +171,7 @@ class Halves(NamedTuple):
 
     @classmethod
     def from_rows(cls, x: Tensor, rows: int, factor: float, center: Tensor | None = None) -> Halves:
-        """Return the halves of (x - center) · factor, padded with zeros to a given number of
+        """Split (x - center) · factor into halves, padded with zeros to the given number of
         rows.
         """
         d = x.shape[1]
@@ -200,8 +201,8 @@ class Halves(NamedTuple):
 
 
 class OffDiagonal(NamedTuple):
-    """Sums over i ≠ j of K and L minus their constants: joint sum, row sums (n,) each, and sums of
-    squares.
+    """Sums over i ≠ j of K and L minus their constants: the joint sum, the row sums of each matrix
+    (n,), and the sums of squares.
     """
 
     joint: Tensor
@@ -245,7 +246,7 @@ def _products(
     l: KernelPlan | None = None,
     shift: Tensor | None = None,
 ) -> Tensor:
-    """Write a product to `out`, of shape (n, columns), and return it."""
+    """Write the product to `out`, of shape (n, columns), and return `out`."""
     padded, thin = b.high.shape
     group = min(thin, STEP)
     unused = halves.half
@@ -278,7 +279,9 @@ def _products(
 
 
 def _over_chunks(kernel: Any, rows: Tensor, k: KernelPlan, **arguments: Any) -> Tensor:
-    """Return three sums of a kernel over pairs of chunks of rows on and above the diagonal."""
+    """Return the three sums that a kernel computes over pairs of chunks of rows on and above the
+    diagonal.
+    """
     padded = _padded(len(rows))
     scaled = k.scaled
     size = min(HALVED_ROWS, padded) if k.unit > 0 else padded
@@ -337,7 +340,9 @@ def _fitted(values: Tensor, padded: int) -> Tensor:
 
 
 def _power(value: float) -> float:
-    """Return the power of two just below a positive number: products with it do not round."""
+    """Return the power of two just below a positive number; multiplying by a power of two causes no
+    rounding.
+    """
     return 2.0 ** (torch.tensor(value).frexp().exponent.item() - 1)
 
 
@@ -355,14 +360,16 @@ def fixed_point(bound: float, total: int) -> float:
 
 
 class Levels(NamedTuple):
-    """Entries between levels (V, V), in float64, and the level of each row (n,)."""
+    """The entries for each pair of levels (V, V), in float64, and the level of each row (n,)."""
 
     table: Tensor
     place: Tensor
 
     @classmethod
     def from_rows(cls, x: Tensor, scheme: KernelPlan) -> Levels | None:
-        """Return the levels; None if there are many, or if distances come from matrix products."""
+        """Return the levels; None if there are too many, or if distances are computed from matrix
+        products.
+        """
         if scheme.unit > 0 or len(torch.unique(x[: 16 * MOST_TABLED], dim=0)) > MOST_TABLED:
             return None
         values, place = torch.unique(x, dim=0, return_inverse=True)
@@ -376,13 +383,15 @@ class Levels(NamedTuple):
         return (self.table @ counts - self.table.diagonal())[self.place]
 
     def squares(self, counts: Tensor) -> Tensor:
-        """Return the sum of squares without the diagonal, given the rows at each level."""
+        """Return the sum of squares without the diagonal, given the number of rows at each
+        level.
+        """
         squares = self.table.square()
         return counts @ squares @ counts - squares.diagonal() @ counts
 
 
 def level_sums(k: Levels, l: Levels) -> OffDiagonal:
-    """Return the sums over pairs of distinct rows, where both matrices have few levels."""
+    """Return the sums over pairs of distinct rows if both matrices have few levels."""
     sizes = (len(k.table), len(l.table))
     both = k.place * sizes[1] + l.place
     counts = torch.bincount(both, minlength=sizes[0] * sizes[1]).double().view(sizes)
@@ -409,7 +418,7 @@ class KernelPair:
     def from_rows(
         cls, x: Tensor, y: Tensor, kernel_k: Kernel, kernel_l: Kernel
     ) -> KernelPair | None:
-        """Return the pair, or None if a kernel has no plan."""
+        """Prepare both kernels; return None if a kernel has no plan."""
         x = x.detach()
         y = y.detach()
         k = plan(x, kernel_k)
@@ -417,7 +426,9 @@ class KernelPair:
         return None if k is None or l is None else cls(x, y, k, l)
 
     def sums(self, *, skip_diagonal: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Return Σ K_ij L_ij and the row sums of K and L, both minus their constants."""
+        """Return Σ K_ij L_ij and the row sums of K and L, after subtracting the constants from K
+        and L.
+        """
         off = self._off_diagonal()
         if skip_diagonal:
             return off.joint, off.k_rows, off.l_rows
@@ -427,8 +438,8 @@ class KernelPair:
     def sums_with_squares(
         self, offsets: tuple[float, float]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return Σ K ∘ L, the row sums of K and L and their sums of squares, both minus the given
-        offsets.
+        """Return Σ K ∘ L, and the row sums and sums of squares of K and L, after subtracting the
+        given offsets from K and L.
         """
         off = self._off_diagonal(squares=True)
         k, l = self.diagonals()
@@ -516,10 +527,10 @@ class KernelPair:
 
     def gradient(self, l_rows: Tensor, joint: Tensor, cross: Tensor, total: Tensor) -> Tensor:
         r"""Return the gradient with respect to x, given the row sums of L and the derivatives with
-        respect to the joint, cross and total sum.
+        respect to the joint, cross and total sums.
 
         This is the gradient of :math:`\sum_{ij} G_{ij} K_{ij}` with :math:`G_{ij} = L_{ij} + g_i +
-        g_j` and the shifts g.
+        g_j` and shifts g.
         """
         shift = (cross * l_rows + total) / (2 * joint)
         k = self.k
@@ -550,7 +561,7 @@ class One:
 
     @classmethod
     def from_rows(cls, x: Tensor, kernel: Kernel) -> One | None:
-        """Return the matrix, or None if the kernel has no plan."""
+        """Prepare the kernel; return None if it has no plan."""
         scheme = plan(x, kernel)
         return None if scheme is None else cls(x, scheme)
 
@@ -560,7 +571,7 @@ class One:
         return self.k.unit > 0
 
     def times(self, b: Tensor) -> Tensor:
-        """Return K b, up to a constant in each column, if the columns of b sum to zero."""
+        """Return K b, up to a constant in each column; the columns of b must sum to zero."""
         padded = _padded(len(self.x))
         halves = Halves.from_rows(self.x, padded, (2 * self.k.unit) ** 0.5, self.k.center)
         scale = _power(1 / float(b.abs().max()))

@@ -1,7 +1,8 @@
-"""A training step on a GPU: whitening, and inner products with Gram matrices that are not stored.
+"""Parts of a training step on a GPU: whitening, and inner products with Gram matrices that are not
+stored.
 
-Each is one kernel for all batches; PyTorch needs dozens of small ones. The mathematics is in
-:mod:`frhsic.penalties.closed_forms`.
+Each part is one kernel for all batches, where PyTorch needs dozens of small kernels. The formulas
+are in :mod:`frhsic.penalties.closed_forms`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WHITENED_ENTRIES = 2048
 def gram_inner_and_gradient(
     z: Tensor, g: Tensor, linear: float, gaussian: float
 ) -> tuple[Tensor, Tensor]:
-    """Return Σ G ∘ K (...) of centered rows z (..., m, d), and its gradient; g broadcasts."""
+    """Return Σ G ∘ K (...) for centered rows z (..., m, d), and its gradient; g is broadcast."""
     *lead, m, d = z.shape
     g = g.expand(*lead, m, m)
     strides = g.stride()[:-2]
@@ -57,7 +58,9 @@ def gram_inner_and_gradient(
 
 
 def whiten(z: Tensor, w: Tensor, ridge: float, least: float, length: float) -> tuple[Tensor, ...]:
-    """Return the whitened and the centered rows, the map and the variances of z (..., m, d)."""
+    """Return the whitened rows, the centered rows, the whitening map and the variances of z (...,
+    m, d).
+    """
     *lead, m, d = z.shape
     white = z.new_empty((*lead, m, d))
     centered = z.new_empty((*lead, m, d))
