@@ -445,7 +445,7 @@ def test_a_column_that_is_filled_for_one_class_is_named_whatever_its_cells_are(k
     assert shlex.split(command)[7:] == ["--drop", "closed"]
     for one in problems:  # one voice
         if one["certainty"] == "possible":
-            assert one["text"].endswith("This is not needed if 'closed' is dropped.")
+            assert one["text"].endswith("This is not needed if you drop 'closed'.")
     half = np.random.default_rng(10).random(ROWS) < 0.5
     problems, _ = problems_of(people().assign(closed=filled_for_one_class(kind, half)), tmp_path)
     assert "leak" not in [one["kind"] for one in problems]
@@ -1815,7 +1815,7 @@ def test_people_whose_rows_contradict_each_other_are_counted(tmp_path):
     problems, _ = problems_of(table, tmp_path)
     about = {each["columns"][0]: each for each in problems if each["kind"] == "contradiction"}
     same = "between rows with the same 'person', for"
-    said = f"{same} 3 of its 100 values with several rows, such as '10'."
+    said = f"{same} 3 of its 100 values that have several rows, such as '10'."
     assert f"'sex' differs {said}" in about["sex"]["text"]
     assert f"'age' differs by more than 9 {same} 1 of its 100 values" in about["age"]["text"]
     assert (about["sex"]["rows"], about["age"]["rows"]) == (12, 4)

@@ -122,7 +122,7 @@ def test_rows_that_lack_a_value_and_rows_of_totals_are_counted_apart(tmp_path):
     said = " ".join(words.warnings(result))
     why = "were left out because a value is missing or was declared missing."
     assert f"8 of 301 rows (2.66 %) {why}" in said
-    assert "Row 301 contains totals of the others and is left out." in said
+    assert "Row 301 contains totals of the other rows and is left out." in said
 
 
 def test_words_among_scores_come_with_the_option_that_treats_them_as_missing(tmp_path):

@@ -454,4 +454,4 @@ def test_a_line_of_sums_and_means_gets_no_score(place, tmp_path):
     out = tmp_path / "scores.csv"
     said = done(["predict", str(place / "model"), str(tmp_path / "t.csv"), "-o", str(out)]).stderr
     assert len(pd.read_csv(out)) == len(table)
-    assert f"Row {len(table) + 1} contains totals of the others and is left out." in said
+    assert f"Row {len(table) + 1} contains totals of the other rows and is left out." in said

@@ -622,7 +622,7 @@ def test_the_gap_in_decisions_is_beside_that_of_the_scores():
     gap, was = (one["age"].all_rows["decision_gdp"] for one in (after, before))
     size, low, high = (format_estimate(100 * x) for x in (gap.value, *gap.interval))
     told = (
-        "The gap in decisions, the share of people with a score above 0.4, is"
+        "The gap in decisions (the share of people with a score above 0.4) is"
         f" {size} percentage points by age ({low} to {high}"
     )
     assert decision_gaps(Report(after)) == f"{told})."
@@ -643,7 +643,7 @@ def test_the_gap_in_decisions_is_beside_that_of_the_scores():
 @pytest.mark.parametrize(
     ("most", "sentence"),
     [
-        (0.37, "The gap in decisions, the share of people with a score above 0.5, is at most 37"),
+        (0.37, "The gap in decisions (the share of people with a score above 0.5) is at most 37"),
         (0.38, "These rows do not show how large the gap by age is in the share of people with a"),
     ],
 )
@@ -1406,7 +1406,7 @@ def test_of_several_classes_the_first_screen_names_every_significant_one():
     for line in (gaps, shown):
         assert line in closing_lines(report)["rows"]
         assert line in text_of(render(report))
-    assert "A gap is the largest over all 3 classes." in text_of(render(report), "evidence")
+    assert "Each gap is the largest over all 3 classes." in text_of(render(report), "evidence")
     right, ranking, _, error = costs(report)
     assert (right.name, ranking.name, error.key) == ("Correct class", "Ranking (AUC)", "mean_error")
     measured = report.audit.quality[0]

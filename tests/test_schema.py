@@ -494,7 +494,7 @@ def test_levels_that_no_training_row_has_are_counted_once(served, tmp_path, comm
         "41 of 80 rows have a value in 'job' that did not occur in training: 'KOCHEN' (40)"
         in refusal
     )
-    assert "In training, it contained 'Koch', 'a" in refusal
+    assert "In training, 'job' contained 'Koch', 'a" in refusal
     assert not (tmp_path / "s.csv").exists()
     write(half_new.head(19).assign(job="KOCH"), path)
     if command == "predict":  # of few rows, each may be new

@@ -297,8 +297,8 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
         "The table in t.csv begins on line 3; 1 line above it, 'Loans of 2018', was left out."
     )
     assert below == (
-        "The last 2 lines of t.csv, 'Total lent: 16', 'Source: the lender', were left out: remarks"
-        " or totals."
+        "The last 2 lines of t.csv, 'Total lent: 16', 'Source: the lender', were left out as"
+        " remarks or totals."
     )
     path.write_bytes(f"Löhne, 2018;;;\r\n;;\r\n{rows.replace(',', ';')}".encode("cp1252"))
     assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
@@ -403,7 +403,7 @@ def test_a_blank_after_each_separator_belongs_to_no_field(tmp_path):
     (tmp_path / "t.csv").write_text("id, job\n1, cook\n2, clerk\n")
     assert read_frame(tmp_path / "t.csv")["job"].tolist() == ["cook", "clerk"]
     (tmp_path / "t.csv").write_text('id, job\n1, "cook, chief"\n2, clerk\n')
-    with pytest.raises(ValueError, match="so text that contains it needs quotes"):
+    with pytest.raises(ValueError, match="so text that contains the separator needs quotes"):
         read_frame(tmp_path / "t.csv")
 
 
@@ -1036,7 +1036,7 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
     assert notes == [
         "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as"
         " 'yes'; 'no' as 'No'.",
-        "Answers of 'paid' with the same meaning are merged: 'y' as 'yes' (1 row).",
+        "Answers in 'paid' with the same meaning are merged: 'y' as 'yes' (1 row).",
         "Target 'paid': 1 is 'yes' (5 rows); 0 is 'No' (2 rows).",
     ]
     assert read_target(labels.dropna(), "Y")[1].tolist() == ["No", "yes"]
@@ -1190,9 +1190,7 @@ def test_the_first_sheet_of_a_workbook_is_read_like_a_text_file(tmp_path):
 def test_sheets_with_the_same_columns_are_named(tmp_path):
     path = tmp_path / "t.xlsx"
     workbook(path, [["a", "b"], [1, 2]], [["Title"], ["a", "b"], [3, 4]], [["a", "c"], [5, 6]])
-    note = (
-        "'part 2' has the same columns; to use these rows, too, append them to the sheet 'part 1'."
-    )
+    note = "'part 2' has the same columns; to use its rows, too, append them to the sheet 'part 1'."
     notes = TableFile.open(path, named=["b"]).notes
     assert note in notes
     assert notes[0].endswith("such as --sheet 'part 2'.")

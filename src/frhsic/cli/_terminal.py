@@ -104,13 +104,13 @@ def _parse_limit_text(text: str, attributes: Sequence[str], measures: Sequence[s
 
 
 class Commands(TyperGroup):
-    """The commands of the program. Errors from any command, including those of other packages, are
-    converted to exit codes here.
+    """The commands of the program. It converts errors from any command, including those of other
+    packages, to exit codes.
     """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command whose help text is wrapped only to the terminal, and whose flags show no
-        type.
+        """Return a command whose help text is wrapped only to the terminal's width, and whose flags
+        show no type.
         """
         command: Any = super().get_command(ctx, cmd_name)
         if command is not None:
@@ -326,8 +326,8 @@ def one_thread() -> Iterator[None]:
 
 
 def exit_over_limits(lines: Sequence[str], shown: Iterable[str] = ()) -> None:
-    """If any number exceeds its limit, print it to standard error, unless it has already been
-    shown, and exit with code 1.
+    """If any `lines` report an exceeded limit, print those that aren't among the `shown` lines to
+    standard error, and exit with code 1.
     """
     told = "\n".join(shown)
     for line in lines:
@@ -565,7 +565,7 @@ class Stated:
     author: Annotated[str, Option(help="Author of the report.")] = ""
 
     def context(self, data: Path | None, model: Path | None = None) -> Context:
-        """Return these descriptions, with the current time and the files' fingerprints."""
+        """Return the descriptions, with the current time and the files' fingerprints."""
         from frhsic.auditing import Context
 
         context = Context(
@@ -603,7 +603,7 @@ def with_names(
     named: Sequence[str | None],
 ) -> Any:
     """Return options, with names split at commas. The table's header is read only if there are
-    commas; in a workbook, from the sheet that has the columns `named`.
+    commas; in a workbook, the header of the sheet that has all columns in `named`.
     """
     texts = {name: getattr(options, name, None) or () for name in NAMING}
     listed = [name for name in NAMING if any("," in text for text in texts[name])]

@@ -192,7 +192,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --limit is not certainly met, or since the audit in --against, a gap has grown,
+    0 done; 1 a --limit is not certainly met or, since the audit in --against, a gap has grown,
     performance has fallen, or the attribute, the score, the base rate or the mean error has
     changed; 2 any error; 130 interrupted.
     """
@@ -252,7 +252,8 @@ def _check_options(options: _Options, files: dict[str, Path]) -> Audit | None:
         )
     if options.model is not None and (options.score is not None or options.embedding):
         raise ValueError(
-            "--model computes its own scores and representation; leave out --score and --embedding."
+            "the model computes its own scores and representation; leave out --score and"
+            " --embedding."
         )
     for name in ("positive", "favourable"):
         if getattr(options, name) is not None and options.target is None:
@@ -441,8 +442,8 @@ def _is_small(file: TableFile) -> bool:
 
 
 def _outcome(check: TableCheck, target: str, positive: str | None) -> str | None:
-    """Return the value of a target that counts as 1, and the target with different spellings of a
-    label merged; numbers other than 0 and 1 are unchanged.
+    """Return the value of a target that counts as 1, after merging the spellings of each label in
+    the check's table; None for numbers other than 0 and 1, which are unchanged.
     """
     from frhsic.tables.codes import number_problems
     from frhsic.tables.columns import column_kind, level_text
@@ -562,7 +563,7 @@ def _with_base_rate(options: _Options, served: Served) -> tuple[_Options, list[s
                 bound = float(f"{limit.bound(0.0, rate):.3g}")
                 notes.append(
                     f"The limit of {format_estimate(bound)} is {percent(limit.value)} of the base"
-                    f" rate of the rows that {served.path.name} was trained on, {percent(rate)}."
+                    f" rate ({percent(rate)}) of the rows that {served.path.name} was trained on."
                 )
                 head, _, _ = text.rpartition("=")
                 text = f"{head}={bound}" if head else str(bound)

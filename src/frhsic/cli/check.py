@@ -131,7 +131,7 @@ def settling_options(problems: Sequence[Problem]) -> list[str]:
 
 
 def unread_columns(problems: Sequence[Problem]) -> list[str]:
-    """Return the columns that are read as numbers or dates only with these options."""
+    """Return the columns that are read as numbers or dates only with the suggested options."""
     from frhsic.tables.problems import UNREAD
 
     return [
@@ -145,14 +145,14 @@ def unread_columns(problems: Sequence[Problem]) -> list[str]:
 
 
 def settled_columns(problems: Sequence[Problem]) -> set[str]:
-    """Return the columns that aren't features with these options."""
+    """Return the columns that aren't features with the suggested options."""
     words = shlex.split(" ".join(settling_options(problems)))
     roles = ("--drop", "--groups", "--row-weights")
     return {column for option, column in itertools.pairwise(words) if option in roles}
 
 
 def first_question(problems: Sequence[Problem]) -> str:
-    """Return a sentence about problems that are merely possible, and which to decide first."""
+    """Return a sentence about possible problems, with the one to decide about first."""
     from frhsic.tables.problems import LEAKS, TARGET_LABELS
 
     text = "The command omits the options for possible problems."

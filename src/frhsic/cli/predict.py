@@ -216,8 +216,8 @@ class Served:
         return list(dict.fromkeys([*self.schema.names, *self.sensitive]))
 
     def reopen(self, file: TableFile, reading: _terminal.Reading) -> TableFile:
-        """Return a file with these columns; settings that can't be detected are taken from the
-        training file.
+        """Return a file with the columns that a prediction needs; settings that can't be detected
+        are taken from the training file.
         """
         from frhsic.tables.files import TableFile
 
@@ -277,7 +277,7 @@ class Served:
     def write(
         self, file: TableFile, out: Path, keep: Sequence[str], formulas: bool, *, counted: bool
     ) -> list[str]:
-        """Write the scores of a file's rows, and print the number of rows if requested; return
+        """Write the scores of a file's rows, and print the number of rows if `counted`; return
         notes for the user.
         """
         from frhsic.tables.files import LeftOut
@@ -318,8 +318,8 @@ class Served:
         return [*file.notes, *map(str, left_out.problems), *unseen, *self.rare_notes(rows)]
 
     def count_labels(self, outputs: pd.DataFrame) -> None:
-        """Count the rows with the second of two labels as their prediction, and how many the scores
-        imply.
+        """Count the rows that are predicted to have the second of two labels, and the rows that the
+        scores imply.
         """
         classes = list(getattr(self.model, "classes_", ()))
         if len(classes) == 2 and {"score", "predicted"} <= {*outputs}:
@@ -335,7 +335,7 @@ class Served:
             yield (
                 f"{given:,.0f} of {rows:,} rows {'is' if given == 1 else 'are'} labeled {label!r},"
                 f" although the scores add up to {expected:,.0f}: the threshold of the model is"
-                f" {threshold:g}. Use the column score to decide, or train with --threshold."
+                f" {threshold:g}. Use the column 'score' to decide, or train with --threshold."
             )
 
     @contextmanager
@@ -425,8 +425,9 @@ class Served:
                     levels = quote_names([str(level) for level in known[name][:5]])
                     etc = ", ..." if len(known[name]) > 5 else ""
                     raise ValueError(
-                        f"{total:,} of {rows:,} {note} In training, it contained {levels}{etc};"
-                        " write its values the same way, or train a model on such rows."
+                        f"{total:,} of {rows:,} {note} In training, {name!r} contained"
+                        f" {levels}{etc}; write its values the same way, or train a model on such"
+                        " rows."
                     )
                 notes.append(f"{total:,} {note}")
         return notes

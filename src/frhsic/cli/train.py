@@ -227,7 +227,7 @@ def train(
         recipe = _terminal.with_names(recipe, columns.table, reading, scheduler, named=named)
         if scheduler is not None and serve is not None:
             raise ValueError(
-                "--serve cannot be combined with --scheduler, since it works on one machine."
+                "--serve cannot be combined with --scheduler, since --serve works on one machine."
             )
         required = _terminal.parse_limit(require or [], columns.sensitive, LIMITABLE)
         parse_limits(required, LIMITABLE)  # raises errors before anything is read
@@ -314,7 +314,9 @@ def distilled_model(model: Any, data: TrainingTable, share: float, seed: int) ->
 
 
 def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFrame:
-    """Return the rows of a report as read, with the model's scores with and without the limit."""
+    """Return the rows of a report as they are in the file, with the model's scores with and without
+    the limit.
+    """
     import pandas as pd
 
     from frhsic.scoring import model_scores
@@ -339,7 +341,7 @@ def scored_rows(model: Any, data: TrainingTable, test: np.ndarray) -> pd.DataFra
 
 
 def read(columns: _terminal.Columns, reading: _terminal.Reading, seed: int) -> TrainingTable:
-    """Read the columns of a table named by the options."""
+    """Read the columns of a table that the options name."""
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import read_training_table
 

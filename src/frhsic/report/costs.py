@@ -178,7 +178,7 @@ def decision_phrase(audit: Audit, key: str, threshold_key: str) -> str:
 
 def decision_sentence(report: Report) -> str:
     """Return a sentence that says why no rates of decisions are shown, or which unusual threshold
-    the decisions use and whether the model's own is different.
+    the decisions use and whether the model's own threshold is different.
     """
     subject = report.audit.subject
     if hidden := hidden_rates(report):
@@ -214,7 +214,7 @@ def _own_threshold_phrase(audit: Audit) -> str:
 
 
 def _judgement(change: Change) -> str:
-    """Return whether a change is a significant improvement."""
+    """Return a phrase that says whether a change is significant, and an improvement."""
     if not change.changed:
         return say("may_be_chance")
     if change.key == "mean_error":
@@ -257,7 +257,7 @@ def stop_name(tradeoff: TradeOff, stop: Stop) -> str:
 
 
 def _requests_phrase(tradeoff: TradeOff, texts: Sequence[str | float | None]) -> str:
-    """Return a text for each attribute with the name of the attribute, or once if all are the
+    """Return the text for each attribute with the attribute's name, or a single text if all are the
     same.
     """
     if len({*texts}) == 1:

@@ -72,8 +72,9 @@ def first_equal_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck]) -> 
 
 
 def worst_stratum_sentence(audit: Audit, s: str, limits: Sequence[LimitCheck] = ()) -> str:
-    """Return a sentence with the largest significant gap in any stratum, or one that says that none
-    is significant; and whether that gap is certainly above a limit on the average over strata.
+    """Return a sentence with the largest significant gap in any stratum, and whether it is
+    certainly above a limit on the average over strata; or a sentence that says that no gap is
+    significant.
     """
     within = equal_gaps(audit, s)
     if within is None:
@@ -161,7 +162,7 @@ def stratum_caption(audit: Audit, s: str, name: str) -> str:
 
 def stratum_pictures(audit: Audit, s: str) -> list[tuple[str, str]]:
     """Return the name and curve of each stratum: the mean score minus the mean of the stratum. All
-    plots have the same scale, which covers the largest stratum and all means of enough people;
+    plots have the same scale, which covers the largest stratum and all means over enough people;
     values outside are clipped.
     """
     within = equal_gaps(audit, s)

@@ -530,7 +530,7 @@ def _class_noun(audit: Audit, label: str) -> str:
 
 def limits_sentence(judged: Sequence[LimitCheck]) -> str:
     """Return a sentence on how many limits are met and missed, if several limits are numbers;
-    targets, which apply to estimates, only have their own sentences.
+    targets, which apply to estimates, are not counted, since they have sentences of their own.
     """
     counts = Counter(WORDS["states"][verdict_phrase(check)] for check in judged)
     count = len(judged)
@@ -571,7 +571,8 @@ def limit_sentence(check: LimitCheck, audit: Audit) -> str:
 
 def attribute_lines(report: Report, head: Headline) -> list[str]:
     """Return lines for each attribute: its gap, if the verdict and its meaning give only the share
-    by which it was reduced, and its largest significant error, unless the plot shows it.
+    by which the gap was reduced, and its largest significant error, unless the plot shows this
+    error.
     """
     audit = report.audit
     lines = []

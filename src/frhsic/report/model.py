@@ -63,7 +63,7 @@ class TradeOff:
     condition
         The rows whose gap is limited, as in :class:`~frhsic.ParityClassifier`.
     measure
-        Key of the performance measure, one by which a constant is never best. For the aim "score"
+        Key of the performance measure, chosen so that a constant is never best. For the aim "score"
         it is the loss ("all_log_loss" for more than two classes), for "rank" "auc", and for
         "decision" "accuracy", or "balanced_accuracy" if the outcome is rare.
     attributes
@@ -151,8 +151,8 @@ class Report(Document):
     """The contents of one page. `before` is the audit without the limit; each of its numbers can be
     compared with the same number in `audit`.
 
-    `earlier` is the audit of other rows with which `audit.drift` compares. `changes` has the effect
-    of the limit on gaps, with both models measured on the same rows.
+    `earlier` is the audit of other rows with which `audit.drift` compares `audit`. `changes` has
+    the effect of the limit on gaps, with both models measured on the same rows.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def people_phrase(audit: Audit) -> str:
 
 
 def n_people(audit: Audit) -> int:
-    """Return the number of people, or of what else :func:`people_phrase` names."""
+    """Return the number of people, or of the units that :func:`people_phrase` names."""
     return audit.rows.groups or audit.rows.used
 
 
@@ -105,7 +105,8 @@ def sort_groups(attribute: AttributeAudit, audit: Audit) -> list[int]:
 
 def _error(attribute: AttributeAudit, audit: Audit, i: int) -> float | None:
     """Return how far the mean score of a group is above its mean outcome, if the band of errors,
-    which covers all groups of all attributes, excludes 0. None for decisions, or with few rows.
+    which covers all groups of all attributes, excludes 0. None for decisions, or if there are few
+    rows.
     """
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i] or are_decisions(audit) or not _is_apart(rest, i):
@@ -436,7 +437,7 @@ def _law_quantile(law: Law, share: float) -> float:
 
 
 def _actual(attribute: AttributeAudit, i: int) -> float | None:
-    """Return the mean outcome of a group; None without a target or with few rows."""
+    """Return the mean outcome of a group; None without a target, or if there are few rows."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i]:
         return None
@@ -488,8 +489,8 @@ def groups_note(report: Report, s: str) -> str:
 
 def worst_sentence(report: Report, s: str) -> str:
     """Return a sentence about the group with the largest significant error. If there is none, it
-    describes the group farthest from the average and says whether that differs significantly. If
-    there are outcomes but no group has enough rows, it says so.
+    describes the group farthest from the average and says whether its mean differs significantly.
+    If there are outcomes but no group has enough rows, it says so.
     """
     audit = report.audit
     attribute = audit[s]

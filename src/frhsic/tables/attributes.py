@@ -76,7 +76,7 @@ def read_sensitive(
     default
         Name of an unnamed attribute.
     allow_missing
-        Whether NaN is allowed; otherwise it raises an error.
+        Whether NaN is allowed; if not, NaN raises an error.
 
     Examples
     --------
@@ -128,8 +128,8 @@ def attribute(column: pd.Series[Any], name: str) -> tuple[np.ndarray, str | None
 
 
 def new_numbers(column: pd.Series[Any], levels: Sequence[Any]) -> list[Any]:
-    """Return the values of an attribute that are numbers or bounds but not among its known levels,
-    provided that the known levels are numbers or bounds, too, and not bands.
+    """Return the values of an attribute that are numbers or bounds but not known levels, provided
+    that the known levels are also numbers or bounds, not bands.
 
     Examples
     --------

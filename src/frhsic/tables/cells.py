@@ -47,7 +47,8 @@ from frhsic.tables.targets import CODES_OF_ANSWERS, NO, YES, word_codes
 
 # What to do about an attribute or a score that is not numeric.
 AS_NUMBERS = (
-    "Write its values as numbers (two groups as 0 and 1, ordered levels as ranks, bands as 30-39)."
+    "Write its values as numbers (two groups as 0 and 1, ordered levels as ranks) or as bands such"
+    " as 30-39."
 )
 # Largest share of non-numeric cells in a column that seems to be numeric.
 FEW_WORDS = 0.1
@@ -162,11 +163,11 @@ def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Proble
         return
     if text := _percent_sentence(cells):
         name = str(cells.name)
-        remedy = "Write all of them the same way; otherwise drop the column."
+        remedy = "Write all of them the same way, or drop the column."
         if parsed:
             remedy = (
-                "All are read as percentages. If the others are shares, write all of them the same"
-                " way."
+                "All are read as percentages. If those without the sign are fractions, write all"
+                " of them the same way."
             )
         option = "" if parsed else drop_option(name)
         kind = "percentages" if parsed else "text in numbers"
@@ -215,9 +216,9 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
-    """Return cells that stand for numbers, and these numbers as written in options: words; numbers
-    and limits with a unit, if all units are the same; and shares such as 27/52, if all totals are
-    the same. With `roman`, Roman numerals are included.
+    """Return cells that stand for numbers, each with its number as written in options: words;
+    numbers and limits with a unit, if all units are the same; and shares such as 27/52, if all
+    totals are the same. With `roman`, Roman numerals are included.
 
     Examples
     --------
@@ -314,8 +315,8 @@ def _stored_as_text(cells: pd.Series[Any]) -> Iterator[Problem]:
     yield Problem(
         "text in numbers",
         f"{name!r} contains numbers stored as text, such as {cells[numbers.first_valid_index()]!r}."
-        " If they are amounts rather than codes, convert them to numbers in the file; otherwise,"
-        " rare ones will be merged.",
+        " If they are amounts rather than codes, convert them to numbers in the file, since rare"
+        " values of text are merged.",
         (name,),
         certainty="possible",
     )
@@ -342,8 +343,8 @@ def _amounts_problem(cells: pd.Series[Any], column: ColumnType, decimal: str) ->
 
 
 def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
-    """Yield a problem if a few cells, or a notation of numbers, prevent a column from being read as
-    numbers.
+    """Yield a problem if a few cells, or the notation of the numbers, prevent a column from being
+    read as numbers.
     """
     numbers = readable_numbers(cells, decimal)
     bare = cells[numbers.index].str.strip()
@@ -387,8 +388,8 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 
 def _words_problem(cells: pd.Series[Any], plain: dict[str, str]) -> Problem:
-    """Return a problem with a few cells that are not numbers; `plain` contains those that stand for
-    numbers.
+    """Return a problem about a few cells that are not numbers; `plain` contains the cells that
+    stand for numbers.
     """
     name = str(cells.name)
     absent = cells[~cells.str.replace(",", ".").isin(plain)].unique().tolist()
@@ -434,7 +435,7 @@ def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> 
 
 
 def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certainty) -> Problem:
-    """Return a problem with numbers that have units and therefore cannot be read as numbers."""
+    """Return a problem about numbers that have units and therefore cannot be read as numbers."""
     name = str(cells.name)
     with_unit = cells[replace_values(cells, units) != cells]
     taken = " (assumed for numbers without a unit)" if len(with_unit) < len(cells) else ""
@@ -463,7 +464,7 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
         f"{name!r} is read as text, since some cells contain only a bound on a number:"
         f" {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
         f" {row_number(limits, 0):,}. To read it as numbers, replace these cells with numbers, such"
-        f" as the bound itself or half of it, or do without them ({absent}).",
+        f" as the bound itself or half of it, or leave them out ({absent}).",
         (name,),
         len(limits),
         option=replaced or absent,
@@ -485,8 +486,8 @@ def are_percentages(cells: pd.Series[Any]) -> bool:
 
 
 def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Convert cells of text to numbers, without markers for missing values; cells that cannot be
-    read become NaN.
+    """Convert cells of text to numbers, leaving out markers for missing values; cells that cannot
+    be read become NaN.
     """
     bare = cells.dropna().str.strip()
     bare = bare[~bare.isin(NUMBER_MARKS)]
@@ -497,16 +498,14 @@ def readable_numbers(cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
 
 
 def require_numbers(cells: pd.Series[Any], decimal: str | None, subject: str) -> None:
-    """Raise an error that shows the cells of text that are not numbers in the notation of their
-    file.
-    """
+    """Raise an error that shows which cells of text are not numbers in the file's notation."""
     if decimal is None or not is_text(cells):
         return
     bare = cells.dropna().str.strip()
     if [*month_problems(bare)]:
         raise TypeError(
             f"{subject} contains dates, such as {bare.iloc[0]!r}; convert it to a number, such as"
-            " days since a reference."
+            " days since a reference date."
         )
     if text := _percent_sentence(bare):
         raise TypeError(f"{subject} {text} Write all of them the same way.")

@@ -82,7 +82,9 @@ def left_out_notes(view: View) -> Iterator[Problem]:
 def design_problems(view: View) -> Iterator[Problem]:
     """Yield an error if no feature is left, and problems with the groups and weights of rows."""
     if not view.kept:
-        text = "No column is left to predict from except the target and the attributes."
+        text = (
+            "No features are left, only the target and the attributes. Add columns, or drop fewer."
+        )
         yield Problem("no features", text, (), None, "error")
     if view.roles.groups in view.check.cells:
         yield from group_problems(view.check.cells[view.roles.groups])
@@ -126,8 +128,8 @@ FEATURE_SEARCHES: tuple[Search, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """Sensitive attributes as numbers, codes and classes of the target, and the usable features to
-    train on.
+    """Sensitive attributes as numbers; the codes and classes of the target; and the usable
+    features.
     """
 
     s: pd.DataFrame
@@ -137,7 +139,7 @@ class Examined:
 
 
 def examine(check: TableCheck, roles: ColumnRoles, names: Sequence[str]) -> Examined:
-    """Read attributes, target and features, and add problems with them."""
+    """Read attributes, target and features, and add their problems to the check."""
     s = find_attributes(check, roles.sensitive)
     outcome = find_target(check, roles.target, roles.positive) if roles.target else None
     view = View(check, roles, names, s)
@@ -170,8 +172,8 @@ def check(
 ) -> tuple[Problem, ...]:
     """Return every problem of a training table, errors first.
 
-    Only a linear model is fitted, on at most 2,000 rows: it shows whether several columns give the
-    target away together.
+    Only a linear model is fitted, on at most 2,000 rows: it shows whether several columns together
+    give the target away.
 
     Parameters
     ----------

@@ -119,13 +119,13 @@ def is_code(level: str) -> bool:
 
 def number_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     """Yield values in a column of numbers that are far from all others, as codes for missing values
-    if they repeat, else as outliers; and numbers in a column of ages that can't be ages.
+    if they repeat, otherwise as outliers; and numbers in a column of ages that can't be ages.
 
-    A code occurs much more often than the nearest values (9999), or it is the smallest or largest
-    value, occurs in at least three rows, and is three times as far from the next value as the
-    nearby values are from each other; it then also looks like a code (-9, 99, -1, 0), or is farther
-    away than the whole range of the others. Outliers are ten times as far from the median as the
-    next value; if there are more than three different ones, they are in at most one row in 200.
+    A code occurs much more often than the nearest values (9999); or it is the smallest or largest
+    value, occurs in at least three rows, is three times as far from the next value as the nearby
+    values are from each other, and also looks like a code (-9, 99, -1, 0) or is farther away than
+    the whole range of the other values. Outliers are ten times as far from the median as the next
+    value; if there are more than three different ones, they are in at most one row in 200.
     """
     short = [*_short_year_problems(column)]
     if short:
@@ -151,7 +151,7 @@ def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
         young = others.iloc[:0]
     reasons: tuple[tuple[Any, float, str, Certainty], ...] = (
         (ages[~plausible & ages.notna()], MOST_IMPOSSIBLE, "can't be a person's age", "likely"),
-        (young, MOST_YOUNG, "may be a mistake, since all others are adults", "possible"),
+        (young, MOST_YOUNG, "may be a mistake, since all other people are adults", "possible"),
     )
     for odd, most, reason, certainty in reasons:
         if not 0 < len(odd) <= most * ages.count():
@@ -257,8 +257,8 @@ def _heaped_problems(column: pd.Series[Any]) -> Iterator[Problem]:
 
 
 def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Iterator[Problem]:
-    """Yield codes for missing values in columns with few distinct numbers, such as 99 next to 1 to
-    5.
+    """Yield codes for missing values in columns with few distinct numbers, such as 99 next to
+    values from 1 to 5.
     """
     texts = list(map(level_text, values.tolist()))
     codes = [text for text in texts if CLEAR_CODE.fullmatch(text) or text in UNCLEAR_CODES]
@@ -277,7 +277,7 @@ def _codes_among_few(name: str, values: np.ndarray, counts: np.ndarray) -> Itera
 
 
 def code_problem(name: str, codes: Sequence[str], rows: int) -> Problem:
-    """Return a problem with codes, without mentioning neighboring values."""
+    """Return a problem about codes, without mentioning neighboring values."""
     shown = [code.replace("-", "−") for code in codes]
     return Problem(
         "missing code",

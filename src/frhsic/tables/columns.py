@@ -243,9 +243,10 @@ def parse_replacements(texts: Sequence[str], names: Sequence[str]) -> dict[str, 
 def replace_values(
     column: pd.Series[Any], replacements: Mapping[str, str], decimal: str | None = None
 ) -> pd.Series[Any]:
-    """Return a column with some values replaced, compared in the same way as codes in
-    :func:`mask_codes`; in text with decimal commas, the new numbers have them, too. An asterisk in
-    both values stands for any number; a factor before the second asterisk multiplies it.
+    """Return a column with some values replaced. They are compared like the codes in
+    :func:`mask_codes`; in text with decimal commas, the new numbers get decimal commas, too. An
+    asterisk in both values stands for any number; a factor before the second asterisk multiplies
+    it.
 
     Examples
     --------
@@ -351,7 +352,7 @@ def days(column: pd.Series[Any], name: str) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(column) and column.notna().any():
         raise ValueError(
             f"{name} contains numbers; in the training rows, it contained dates or durations."
-            " Convert it to that type."
+            " Convert it to dates or durations."
         )
     try:
         if values in DURATIONS:
@@ -393,14 +394,14 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
         if column_kind(column) == "date":
             raise TypeError(
                 f"{name} contains dates or times; convert it to a number, such as days since a"
-                " reference."
+                " reference date."
             )
         values = pd.to_numeric(column.astype(object), errors="coerce")
         text = values.isna() & column.notna()
         if text.any():
             raise TypeError(
                 f"{name} is not numeric: {examples(column[text])}. Write its values as numbers (two"
-                " groups as 0 and 1, ordered levels as ranks, bands as 30-39)."
+                " groups as 0 and 1, ordered levels as ranks) or as bands such as 30-39."
             )
         column = values
     result = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))

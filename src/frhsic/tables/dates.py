@@ -90,7 +90,7 @@ def mixed_dates(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _date_shapes(cells: pd.Series[Any]) -> list[str]:
-    """Return an example of each date format, with the number of cells in it."""
+    """Return an example of each date format, with the number of cells in that format."""
     return [
         f"{like.iloc[0]!r} ({format_count(len(like), 'row')}, first in row {row_number(like, 0):,})"
         for like in _same_shapes(cells)
@@ -116,8 +116,8 @@ def _formats_sentence(name: str, shapes: list[str]) -> str:
 
 
 def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
-    """Yield a question about text with months and years or days without a year, perhaps among
-    complete dates.
+    """Yield a question about text with months and years, or with days and months but no year,
+    perhaps among complete dates.
 
     Examples
     --------
@@ -146,9 +146,9 @@ def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
         if other in fitting:
             text += f" If the number is the {part}, the format is {other}."
     elif len(shapes) > 1:
-        text = f"{_formats_sentence(name, shapes)} in the file; otherwise drop the column."
+        text = f"{_formats_sentence(name, shapes)} in the file, or drop the column."
     else:
-        text += " Write them as 2024-05-31 in the file; otherwise drop the column."
+        text += " Write them as 2024-05-31 in the file, or drop the column."
     yield Problem("dates", text, (name,), int(cells.isin(levels).sum()), option=option)
 
 
@@ -182,7 +182,7 @@ def spreadsheet_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Proble
         "spreadsheet dates",
         f"{quote_names(shown[:3])} in {name!r}, first in row {row_number(dates, 0):,}, may"
         f" be ranges such as {ranges[shown[0]]} that a spreadsheet converted to dates."
-        " If so, replace them; otherwise they count as separate values.",
+        " If so, replace them, because dates and ranges count as separate values.",
         (name,),
         len(dates),
         "possible",

@@ -26,9 +26,9 @@ class Scale:
 
     With scaling by range, as in the paper, the smallest and the largest training value become 0 and
     1, and new values are extrapolated linearly. With scaling by quantiles, training values become
-    their mid-ranks, scaled to [0, 1]: heavy tails lose their weight, order and ties are preserved,
-    and values beyond the training range are clipped to its ends. Each knot :math:`k_j` is then a
-    value that stands for :math:`n_j` training rows, and
+    their mid-ranks, scaled to [0, 1]: heavy tails lose their influence, order and ties are
+    preserved, and values beyond the training range are clipped to its ends. Each knot :math:`k_j`
+    is then a value that stands for :math:`n_j` training rows, and
 
     .. math:: k_j \mapsto \frac{r_j - r_1}{r_m - r_1}, \qquad r_j = w_1 + \dots + w_{j-1} + \tfrac12
         w_j,
@@ -117,8 +117,9 @@ class Scale:
 @dataclass(frozen=True)
 class Category:
     """Encoder of a column of levels: a 0/1 indicator for the code of each level in the training
-    rows. `other` adds a column for all other levels, including unseen ones; without it, these get
-    zeros only. `missing` adds a column for rows without a code, whose level is missing or unseen.
+    rows. `other` adds a column for all other levels, `missing` a column for rows without a code,
+    whose level is missing or unseen. Without `missing`, such rows count as other levels; without
+    either column, they contain only zeros.
 
     Examples
     --------
@@ -174,7 +175,7 @@ class TableEncoding:
     """Encoding of the codes of a table as a matrix: one encoder for each column, fitted on the
     training rows.
 
-    Numbers, booleans, dates and durations are scaled, see :class:`Scale`; a column of levels
+    Numbers, booleans, dates and durations are scaled (see :class:`Scale`); a column of levels
     becomes one 0/1 column for each level.
 
     Examples
@@ -238,8 +239,8 @@ class TableEncoding:
         return len(self.names)
 
     def __call__(self, codes: np.ndarray) -> np.ndarray:
-        """Return the matrix, float64, of the codes of a table with the columns that the encoding
-        was fitted on.
+        """Return a float64 matrix for the codes of a table, which must have the columns that the
+        encoding was fitted on.
 
         A missing number in a column without missing values in training is replaced by the median.
         """

@@ -40,8 +40,8 @@ class ExcelReader:
         chosen: str | None = None,
     ) -> ExcelReader:
         """Read the sheet with the name or number `chosen` or, by default, the first sheet that has
-        the columns `named`, starting at the row with these names; without `named`, the first sheet,
-        starting at its first nonempty row.
+        all columns in `named`, starting at the row with these names; if `named` is empty, read the
+        first sheet, starting at its first nonempty row.
         """
         try:
             import openpyxl
@@ -80,7 +80,8 @@ class ExcelReader:
         if alike:
             notes.append(
                 f"{quote_names(alike)} {inflect('[has|have]', len(alike))} the same columns; to use"
-                f" these rows, too, append them to the sheet {title!r}."
+                f" {inflect('[its|their]', len(alike))} rows, too, append them to the sheet"
+                f" {title!r}."
             )
         if titles:
             first = printable(next(filter(None, titles[0])), SHOWN_CHARACTERS)
@@ -114,8 +115,8 @@ def _filled_rows(sheet: Any) -> Iterator[list[str | None]]:
 
 
 def _find_header(sheet: Any, named: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the number of nonempty rows above the first row with the most of these columns, and
-    the names in this row; no names if the sheet is empty.
+    """Return the number of nonempty rows above the header, the first row with the most of the
+    `named` columns, and the names in it; no names if the sheet is empty.
     """
     rows = itertools.islice(_filled_rows(sheet), HEADER_ROWS)
     names = [[cell.strip() for cell in row if cell] for row in rows]
@@ -126,8 +127,9 @@ def _find_header(sheet: Any, named: Sequence[str]) -> tuple[int, list[str]]:
 def _find_sheet(
     headers: dict[str, tuple[int, list[str]]], named: Sequence[str], chosen: str | None
 ) -> str:
-    """Return the title of the sheet with this name or number or, by default, of the first sheet
-    with all of these columns; raise if there are several sheets and none has all of them.
+    """Return the title of the sheet with the name or number `chosen` or, by default, of the first
+    sheet with all columns in `named`; raise if there are several sheets and none has all of these
+    columns.
     """
     titles = [title for title, (_, names) in headers.items() if names]
     if not titles:

@@ -142,10 +142,11 @@ def feature_problems(
         if len(late) > 1:
             remedy = "are known only after the target, drop both"
         elif len(leak.columns) == 2 and not leak.empty:
-            remedy += f", and {leak.columns[1]!r} if that is, too"
+            remedy += f"; the same applies to {leak.columns[1]!r}"
         text = f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}."
         if leak.empty:
-            text = f"{capitalize(leak.text)}. If that is why they are empty, leave these rows out."
+            text = capitalize(leak.text)
+            text += ". If these values are missing because of the target, leave these rows out."
         yield Problem(
             "leak",
             text,
@@ -166,13 +167,13 @@ def _attribute_problems(
         if name == attribute or rank_correlation(values, s, LEAST_SUSPECTED_ROWS) >= ALIKE:
             how = f"{name!r} repeats the sensitive attribute {attribute!r}"
         elif is_banded(values, s):
-            how = f"{name!r} has bands of the sensitive attribute {attribute!r}"
+            how = f"{name!r} contains bands of the sensitive attribute {attribute!r}"
         else:
             rest[name] = values
             continue
         yield Problem(
             "attribute repeated",
-            f"{how}, which the prediction must not depend on; drop it.",
+            f"{how}, which the prediction must not depend on; drop {name!r}.",
             (name, attribute),
             option=option_text("drop", name),
         )
@@ -211,8 +212,8 @@ def searched_features(view: View) -> Iterator[Problem]:
 
 
 def late_problems(view: View) -> Iterator[Problem]:
-    """Yield columns that, by their names, are durations and states that may be known only after the
-    target: likely if there are both, or if a duration lasts until the target.
+    """Yield columns whose names suggest durations or states that may be known only after the
+    target. The problem is likely if there are both, or if a duration lasts until the target.
 
     Examples
     --------
@@ -299,7 +300,8 @@ def late_attribute_problems(view: View) -> Iterator[Problem]:
                 yield Problem(
                     "attribute repeated",
                     f"{name!r} divides the rows at a value of the sensitive attribute"
-                    f" {attribute!r}. If the prediction must not depend on it, drop it.",
+                    f" {attribute!r}. If the prediction must not depend on this value, drop"
+                    f" {name!r}.",
                     (name, str(attribute)),
                     certainty="possible",
                     option=drop_option(name),
@@ -365,8 +367,8 @@ def class_leaks(view: View) -> Iterator[Problem]:
             yield Problem(
                 "leak",
                 f"{name!r} and {other!r} together reveal which rows have {level_text(label)!r}:"
-                f" {phrase}. If {name!r} is known only after the target, drop it, and {other!r} if"
-                " that is, too.",
+                f" {phrase}. If {name!r} is known only after the target, drop it; the same"
+                f" applies to {other!r}.",
                 (name, other),
                 option=drop_option(name),
             )
@@ -404,6 +406,7 @@ def later_problems(view: View) -> Iterator[Problem]:
     dated = [name for name in (view.target, *map(str, view.s)) if _last_year(name)]
     base = min(dated, key=_last_year, default="")
     named = [name for name in map(str, facts) if base and _last_year(name) > _last_year(base)]
+    remedy = "If [it is|they are] also later than the decision, drop [it|them]."
     for names, when in (
         (late, f"{first!r} in nearly all rows"),
         (named, f"{base!r}, by the years in the names"),
@@ -411,8 +414,8 @@ def later_problems(view: View) -> Iterator[Problem]:
         if names:
             yield Problem(
                 "known late",
-                f"{quote_names(names)} {inflect('[is|are]', len(names))} later than {when}. If that"
-                f" is after the decision, drop {inflect('[it|them]', len(names))}.",
+                f"{quote_names(names)} {inflect('[is|are]', len(names))} later than {when}."
+                f" {inflect(remedy, len(names))}",
                 tuple(names),
                 certainty="possible",
                 option=drop_option(*names),
@@ -558,7 +561,7 @@ def weight_problems(view: View) -> Iterator[Problem]:
 
 
 def row_weight_problems(view: View) -> Iterator[Problem]:
-    """Yield problems of row weights: codes and outliers, negative numbers, and a few rows that
+    """Yield problems with row weights: codes and outliers, negative numbers, and a few rows that
     outweigh all others.
     """
     name = view.roles.weights
@@ -570,7 +573,7 @@ def row_weight_problems(view: View) -> Iterator[Problem]:
     yield from number_problems(weights)
     if len(weights) < column.count() or (weights < 0).any():
         wrong = column[column.notna() & ~(numbers >= 0)]
-        text = f"weights {name!r} must be nonnegative numbers: {examples(wrong)}."
+        text = f"the weights in {name!r} must be nonnegative, but {examples(wrong)}."
         yield Problem("row weights", text, (name,), len(wrong), "error")
     elif text := _few_effective_sentence(weights):
         yield Problem("row weights", text, (name,), len(weights))

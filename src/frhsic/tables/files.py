@@ -117,7 +117,7 @@ class TableFile:
             By default UTF-8 or, for a file that is not UTF-8, the first of Windows-1252,
             Windows-1250 and Latin-1 that can decode every byte.
         date_format
-            Format of strptime for columns of text that contain dates.
+            A strptime format for columns of text that contain dates.
         max_bytes
             Maximum memory for reading the whole table at once. None means 200 times the size of the
             file, but at least 128 MiB.
@@ -128,8 +128,8 @@ class TableFile:
         sheet
             Name or number of the sheet of a workbook to read.
         named
-            Columns that are needed, except None: in a workbook, the first sheet with all of them
-            and with the columns of codes and replacements is read.
+            Names of columns that are needed; None is ignored. In a workbook, the first sheet with
+            all of these columns and those of codes and replacements is read.
         """
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -260,7 +260,7 @@ class LeftOut:
     headers: list[int] = field(default_factory=list)
 
     def drop(self, piece: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of a piece, and append the positions of lines that are not rows: in a
+        """Return the rows of a piece, and record the positions of lines that are not rows: in a
         header, each cell is the name of its column; a line of totals has a label such as "Total".
         """
         labels = {}
@@ -289,7 +289,7 @@ class LeftOut:
     def problems(self) -> list[Problem]:
         """A note about the lines of each kind."""
         kinds = {
-            "totals": (self.totals, "contain[s|] totals of the others"),
+            "totals": (self.totals, "contain[s|] totals of the other rows"),
             "repeated header": (self.headers, "repeat[s|] the names of the columns"),
         }
         problems = []
@@ -304,10 +304,9 @@ class LeftOut:
 
 
 def _total_rows(piece: pd.DataFrame, labels: dict[Any, list[str]]) -> set[Any]:
-    """Return the rows that are lines of totals, among the rows with some labels of totals in
-    columns: each row with the label has an empty cell, or at least half of its cells are empty if
-    the label only begins with such a word; or the only row with the label has the sums or means of
-    the others.
+    """Return which rows with the given labels are lines of totals: every row with the label has an
+    empty cell (at least half of its cells are empty if the label only begins with a word for
+    totals), or the only row with the label contains the sums or means of the other rows.
     """
     missing = piece.apply(is_missing)
     empty = missing.loc[:, missing.mean() < 0.5].mean(axis=1)
@@ -322,8 +321,8 @@ def _total_rows(piece: pd.DataFrame, labels: dict[Any, list[str]]) -> set[Any]:
 
 
 def _adds_up(piece: pd.DataFrame, rows: pd.Index[Any]) -> bool:
-    """Return whether a single row has the sums or means of most columns of numbers of the
-    others.
+    """Return whether `rows` is a single row and, in most columns of numbers, contains the sum or
+    mean of the other rows.
     """
     cells = piece.map(with_points).apply(pd.to_numeric, errors="coerce")
     numbers = cells.loc[:, cells.notna().mean() > 0.5]
@@ -387,8 +386,8 @@ class FileRows:
         return [f"{self.repeated:,} rows that repeat an earlier one are left out."]
 
     def note(self, what: str) -> list[str]:
-        """Return a sentence about the sample, if the rows were sampled: how many were `what`
-        ("used").
+        """Return a sentence with the size of the sample if the rows were sampled; `what` is a
+        participle such as "used".
         """
         if not self.is_sample:
             return []
@@ -482,13 +481,13 @@ def read_rows(
     for name in required:
         if present[name] == 0:
             raise ValueError(
-                f"column {name!r} is empty in all {given:,} rows of {file.path.name}; choose"
-                " another column or fill it in."
+                f"column {name!r} is empty in all {given:,} rows of {file.path.name}; fill in"
+                " its values or choose another column."
             )
     if complete == 0:
         raise ValueError(
             f"every row of {file.path.name} lacks a value for {' or '.join(map(repr, required))},"
-            " so no rows remain."
+            " so no rows remain; fill in these values or choose other columns."
         )
     frame = _sample_rows(parts, keep).sort_index().drop(columns=KEY)
     hashes = frame.pop(OTHERS).to_numpy() if others else None

@@ -161,8 +161,8 @@ def _people_problem(column: pd.Series[Any], remedy: str) -> Problem:
     return Problem(
         "repeated identifier",
         f"{name!r} seems to identify {len(counts):,} people or other units, {several:,} of them"
-        f" with several rows (up to {counts.iloc[0]:,}){remedy} as groups, so that none is in both"
-        f" the training and the held-out rows. {_spellings_sentence(column, keys)}".strip(),
+        f" with several rows (up to {counts.iloc[0]:,}){remedy} as groups, so that none of them is"
+        f" in both the training and the held-out rows. {_spellings_sentence(column, keys)}".strip(),
         (name,),
         int(keys.count()),
         option=option_text("groups", name),
@@ -211,7 +211,7 @@ def repeated_problem(
     return Problem(
         "repeated rows",
         f"{repeated_phrase(repeated, rows)} in every column except identifiers."
-        f" If these are the same people, {remedy}; otherwise {harm}.",
+        f" If these are the same people, {remedy}. If you don't, {harm}.",
         rows=repeated,
         option=" ".join(["--drop-repeated", *drops]),
     )
@@ -225,8 +225,8 @@ def repeated_phrase(repeated: int, rows: int) -> str:
 
 def hides_people(repeated: int, alike: int, rows: int) -> bool:
     """Return whether `repeated` rows are due to people who occur twice rather than to coarse
-    columns: there are at least ten of them and 1 % of the rows, and hardly more rows are `alike` if
-    a column is ignored.
+    columns: they are at least ten rows and 1 % of all rows, and hardly more rows are `alike` if a
+    column is ignored.
     """
     least = max(LEAST_IN_CLASS, (1 - ALIKE) * rows)
     return repeated >= max(least, ALIKE * alike) and rows - alike > MOST_ENCODED_LEVELS

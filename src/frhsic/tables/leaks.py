@@ -245,9 +245,9 @@ class OneSidedRows(NamedTuple):
 
 
 def one_sided_rows(values: np.ndarray, y: np.ndarray, classes: int) -> Iterator[OneSidedRows]:
-    """Yield the rows with one value of a column (of at most 64) if nearly all of their targets are
-    the same, unlike in the other rows; and the rows without a value if their targets are very
-    different.
+    """Yield the rows with one of the at most 64 values of a column if nearly all of their targets
+    are the same, unlike in the other rows; and the rows without a value if their targets are very
+    different from those of the other rows.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def _split_phrase(split: int, known: np.ndarray) -> str:
 
 def _clearest_split(shares: np.ndarray) -> int | None:
     """Return the split that has nearly all rows of one class, and hardly any of the other, on one
-    side; `shares` of shape (splits, 2) has the share of each class inside the split.
+    side; `shares` of shape (splits, 2) has the share of each class on that side.
     """
     apart = np.abs(shares[:, 0] - shares[:, 1])
     nearly = (shares.max(axis=1) >= NEARLY_ALL) | (shares.min(axis=1) <= 1 - NEARLY_ALL)
@@ -447,7 +447,8 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
     share of the errors of a constant prediction that the model removes is at least 0.99. For a
     share of rows, this applies to the lower bound at two standard errors.
 
-    The model sees each number and its logarithm, so that it contains sums, products and ratios.
+    The model uses each number and its logarithm, so that it can represent sums, products and
+    ratios.
     """
     if not 0 < len(columns) <= MOST_PAIRED:
         return None
@@ -477,9 +478,9 @@ def joint_leak(columns: dict[str, np.ndarray], y: np.ndarray, classes: int) -> J
 def _fewest(
     inputs: dict[str, np.ndarray], order: list[str], target: np.ndarray, classes: int
 ) -> list[JointLeak]:
-    """Return the fewest columns, in this order, that suffice. For a number, more are added if they
-    reduce the unexplained variance to less than a tenth, since one term may explain nearly all of a
-    sum.
+    """Return the fewest columns, in this order, that predict the target almost perfectly. For a
+    numeric target, more are added if they reduce the unexplained variance to less than a tenth,
+    since one term may explain nearly all of a sum.
     """
     best: list[JointLeak] = []
     for number in range(1, len(order) + 1):

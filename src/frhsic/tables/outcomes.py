@@ -75,8 +75,8 @@ FEW_NUMBERS = 10
 def find_target(
     check: TableCheck, name: str, positive: object = None
 ) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Return the codes and classes of a target, or None if it cannot be used, and add problems with
-    it.
+    """Return the codes and classes of a target, or None if it cannot be used, and add its problems
+    to the check.
     """
     if name not in check.table:
         return None
@@ -134,8 +134,8 @@ def _cell_problems(
     check: TableCheck, column: pd.Series[Any], positive: object
 ) -> Iterator[Problem]:
     """Yield problems with the cells of a target. Labels may be outcomes, so the user is only asked
-    whether they mean numbers or missing values, and not about positive labels. Text with too many
-    labels for classes is meant to be numeric, so its other cells are errors.
+    whether they mean numbers or missing values; positive labels are not questioned. Text with too
+    many labels to be classes is meant to be numeric, so its other cells are errors.
     """
     name = str(column.name)
     labels = {*map(fold_text, positive_labels(positive, column.dropna().unique()))}
@@ -190,9 +190,9 @@ def label_problems(
 ) -> Iterator[Problem]:
     """Yield labels that may be abbreviations of others, by the rules of :func:`abbreviations`. With
     `only_short`, labels of three letters or more are skipped unless they are answers, contain a
-    point, differ from the longer label only in spelling, or are in capitals while it is not. With
-    `codes`, pairs that belong to the same class are skipped. Problems are likely only for answers,
-    and for labels that differ only in whitespace, hyphens or periods.
+    period, differ from the longer label only in spelling, or, unlike the longer label, are in
+    capitals. With `codes`, pairs that belong to the same class are skipped. Problems are likely
+    only for answers, and for labels that differ only in whitespace, hyphens or periods.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def label_problems(
         yield Problem(
             "labels",
             f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
-            " label. If they mean the same, replace it.",
+            f" label. If so, replace {label!r}.",
             (name,),
             int((texts == label).sum()),
             "likely" if same or (sense and sense == answer_sense(longer)) else "possible",
@@ -289,7 +289,7 @@ def _continues(start: str, word: str) -> bool:
 
 def _shortens(label: str, other: str) -> bool:
     """Return whether each of several words of a label begins a word of another label, as in LibDem,
-    N. Central and v. good; a word of fewer than three letters must end in a point.
+    N. Central and v. good; a word of fewer than three letters must end in a period.
     """
     short = WORD.findall(label)
     long = WORD.findall(other)
@@ -303,9 +303,9 @@ def _shortens(label: str, other: str) -> bool:
 
 
 def other_label_problems(column: pd.Series[Any], codes: np.ndarray) -> Iterator[Problem]:
-    """Yield labels that count as 0 although they are neither the positive nor the negative answer
-    or, if the positive label is not an answer, are rare compared with the most frequent label that
-    counts as 0.
+    """Yield labels that count as 0 but may not be outcomes: they are neither the positive nor the
+    negative answer or, if the positive label is not an answer, they are rare compared with the most
+    frequent label that counts as 0.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def repeated_row_problems(view: View) -> Iterator[Problem]:
         yield Problem(
             "repeated rows",
             f"{repeated_phrase(repeated, len(view.table))} in every column, even"
-            f" {quote_names(keys)}. Leave out repeated rows; otherwise {harm}.",
+            f" {quote_names(keys)}. Leave out repeated rows, since otherwise {harm}.",
             tuple(keys),
             repeated,
             option="--drop-repeated",
@@ -185,9 +185,9 @@ def lost_classes(column: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[Pro
 
 
 def panel_problems(view: View) -> Iterator[Problem]:
-    """Yield a column whose values seem to be people with several rows each, whatever its name:
-    whole numbers or text with equally many rows each, or whose rows agree on the other columns more
-    than rows of neighboring values do.
+    """Yield a column whose values seem to stand for people with several rows each, whatever its
+    name: whole numbers or text with equally many rows for each value, or with rows that agree on
+    the other columns more than rows of neighboring values do.
 
     Examples
     --------
@@ -289,8 +289,8 @@ def contradicted_targets(view: View) -> Iterator[Problem]:
 
 
 def contradicted_people(view: View) -> Iterator[Problem]:
-    """Yield columns such as sex that differ between the rows of a few people, and their ages if
-    these are too far apart.
+    """Yield columns such as sex that differ between the rows of a few people, and columns of ages
+    in which the rows of a person are too far apart.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def contradicted_people(view: View) -> Iterator[Problem]:
                 yield Problem(
                     "contradiction",
                     f"{name!r} differs{much} between rows with the same {person!r}, for"
-                    f" {len(wrong):,} of its {people:,} values with several rows, such as"
+                    f" {len(wrong):,} of its {people:,} values that have several rows, such as"
                     f" {level_text(first)!r}."
                     " Correct the file, unless these rows belong to different people.",
                     (name,),

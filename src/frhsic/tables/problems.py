@@ -49,7 +49,7 @@ class Problem:
         as the text says, ``"likely"`` if the user has to decide, ``"possible"`` if the column is
         probably fine.
     option
-        Command-line option that resolves it; empty if there is none.
+        Command-line option that resolves the problem; empty if there is none.
     values
         The problematic values of the column, as text: codes or outliers.
     """
@@ -160,7 +160,7 @@ def _settle_problem(problem: Problem, dropped: set[str], names: Sequence[str]) -
     options = [missing_option(name, problem.values) for name in rest]
     return replace(
         problem,
-        text=f"{problem.text} This is not needed if {quote_names(own)} is dropped.",
+        text=f"{problem.text} This is not needed if you drop {quote_names(own)}.",
         certainty="likely" if rest else "possible",
         option=" ".join(options) if rest else problem.option,
     )

@@ -18,8 +18,8 @@ class ColumnRoles:
     columns are features. `positive` is the value of the target that counts as 1, or several (in
     text, separated by commas); `favourable` is the desirable outcome, on which equal opportunity is
     measured (by default the positive one). `groups` and `order` are columns to split rows by,
-    `weights` contains row weights; none of them are features. `drop_repeated` keeps one of
-    identical rows.
+    `weights` contains row weights; none of them are features. `drop_repeated` keeps only the first
+    of several identical rows.
     """
 
     target: str | None
@@ -60,7 +60,9 @@ class ColumnRoles:
         if self.target in self.sensitive:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
         if len(set(self.sensitive)) < len(self.sensitive):
-            raise ValueError(f"a sensitive attribute is named twice: {', '.join(self.sensitive)}.")
+            raise ValueError(
+                f"name each sensitive attribute only once, got {', '.join(self.sensitive)}."
+            )
         chosen = [
             name for pattern in self.features or ("*",) for name in expand(pattern, names, table)
         ]
@@ -69,7 +71,8 @@ class ColumnRoles:
         features = [name for name in dict.fromkeys(chosen) if name not in excluded]
         if not features:
             raise ValueError(
-                f"{table} has no column left to predict from except the target and the attributes."
+                f"{table} has no features left, only the target and the attributes. Add columns or"
+                " drop fewer."
             )
         if named := [name for name in taken if name in (self.features or ())]:
             raise ValueError(

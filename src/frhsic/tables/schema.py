@@ -272,8 +272,8 @@ class ColumnType:
         return codes, levels
 
     def _parse(self, cells: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-        """Convert text without markers for missing values to values; text that cannot be read
-        becomes NaN.
+        """Parse text that contains no markers for missing values; text that cannot be read becomes
+        NaN.
         """
         if self.kind == "number":
             if self.grouped:
@@ -345,7 +345,7 @@ class Schema:
         separator
             Character between the fields of a text file.
         date_format
-            Format of strptime, used for columns of text in which it fits most values.
+            A strptime format, used for columns of text in which it fits most values.
         """
         columns = tuple(
             _learn_column(str(name), table[name], decimal, date_format) for name in table
@@ -370,7 +370,7 @@ class Schema:
     def __call__(
         self, table: pd.DataFrame, decimal: str | None = None, date_format: str = ""
     ) -> pd.DataFrame:
-        """Return the columns of the schema, each with the type of its kind.
+        """Return the columns of the schema, each converted to its type.
 
         `decimal` and `date_format` describe the new file. The date format replaces the learned one,
         if any, for all dates in text.
@@ -403,7 +403,9 @@ class Schema:
         return np.clip(codes, -LARGEST_FEATURE, LARGEST_FEATURE)
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return the same numbers for rows given as dictionaries keyed by column, cell by cell."""
+        """Return the numbers that :meth:`codes` returns, for rows given as dictionaries keyed by
+        column; convert them cell by cell.
+        """
         for row in rows:
             self.require_names(row)
         codes = np.empty((len(rows), len(self.columns)))
@@ -437,8 +439,9 @@ class Schema:
             if counts:
                 shown = ", ".join(map(repr, [*counts][:3]))
                 raise ValueError(
-                    f"column {name!r} has {shown}, which did not occur in training. Map it to a"
-                    " known level, or pass handle_unknown='ignore' to treat it as missing."
+                    f"column {name!r} has {shown}, which did not occur in training. Map such"
+                    " values to known levels, or pass handle_unknown='ignore' to treat them as"
+                    " missing."
                 )
 
     def count_unseen(self, table: pd.DataFrame) -> dict[str, Counter[str]]:
@@ -451,7 +454,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class ReplacingSchema(Schema):
-    """A schema that replaces values of columns before it reads them.
+    """A schema that replaces values of columns before it converts them.
 
     Attributes
     ----------
@@ -468,7 +471,9 @@ class ReplacingSchema(Schema):
         return super().codes(pd.DataFrame(cells))
 
     def row_codes(self, rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return the same numbers for rows given as dictionaries keyed by column."""
+        """Return the numbers that :meth:`codes` returns, for rows given as dictionaries keyed by
+        column.
+        """
         for row in rows:
             self.require_names(row)
         return np.vstack([self.codes(pd.DataFrame([row])) for row in rows])
@@ -579,8 +584,8 @@ def _factorize(column: pd.Series[Any]) -> tuple[Any, Any]:
 
 
 def _dates(cells: pd.Series[Any], date_format: str) -> pd.Series[Any]:
-    """Return text as dates in UTC, NaT unless it is written in this format or, if that is empty, as
-    2024-05-31 or 31.05.2024.
+    """Return text as dates in UTC, with NaT for cells that are not written in this format or, if it
+    is empty, as 2024-05-31 or 31.05.2024.
     """
     if not date_format:
         # pandas would read 2024 as its first day

@@ -40,8 +40,8 @@ LACKING_ERRORS = 4
 
 
 def find_attributes(check: TableCheck, names: Sequence[str]) -> pd.DataFrame:
-    """Return sensitive attributes as numbers, without those that cannot be used, and add problems
-    with them.
+    """Return sensitive attributes as numbers, without those that cannot be used, and add their
+    problems to the check.
     """
     attributes = {}
     for name in names:
@@ -76,7 +76,7 @@ def _convert_units(check: TableCheck, name: str) -> None:
 
 
 def _read_attribute(check: TableCheck, name: str) -> pd.Series[Any]:
-    """Return an attribute whose cells are numbers or bands, and add problems with it."""
+    """Return an attribute whose cells are numbers or bands, and add its problems to the check."""
     words = f"sensitive attribute {name!r}"
     column = check.table[name]
     if is_text(column) and column.dropna().map(band).isna().any():

@@ -49,8 +49,8 @@ def read_target(
     column
         Values of the target.
     positive
-        Value that counts as 1, or several values; all others count as 0. Text that is not a value
-        of the target lists several, separated by commas. By default the affirmative one of two
+        Value that counts as 1, or several values; all others count as 0. Text that is not itself a
+        value is read as a list of values separated by commas. By default the affirmative one of two
         answers such as yes and no, or the larger of two numbers.
 
     Returns
@@ -119,7 +119,7 @@ def read_target(
 
 def rarest_label(column: pd.Series[Any]) -> str | None:
     """Return the label of a target with the fewest rows, after spellings are merged; None if there
-    are too many labels for classes.
+    are too many labels to be classes.
     """
     counts = merge_labels(column)[0].astype(str).value_counts()
     return None if len(counts) > MOST_CLASSES else str(counts.index[-1])
@@ -152,13 +152,13 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     shown = "; ".join(f"{quote_names(labels[1:])} as {labels[0]!r}" for labels in several)
     rows = sum(int(counts[label]) for labels in several for label in labels[1:])
     merged = column.astype(object).map(lambda label: first.get(label, label), na_action="ignore")
-    note = f"Answers of {str(column.name)!r} with the same meaning are merged: {shown}"
+    note = f"Answers in {str(column.name)!r} with the same meaning are merged: {shown}"
     return merged, [f"{note} ({format_count(rows, 'row')})."]
 
 
 def answer_sense(label: object, labels: Iterable[object] = ()) -> str | None:
     """Return "yes" for an affirmative answer, "no" for a negative one, and None for anything else;
-    a letter means the answer that all labels beginning with it give.
+    a single letter counts as the answer given by all labels that begin with this letter.
 
     Examples
     --------
@@ -243,8 +243,8 @@ def is_positive(column: pd.Series[Any], positive: object, name: str) -> np.ndarr
 
 
 def positive_labels(positive: object, values: Iterable[Any]) -> tuple[object, ...]:
-    """Return the values that count as 1, among those of the target. Text that is none of these
-    lists several, separated by commas; quotes protect a comma.
+    """Return the values of the target that count as 1. Text that is not itself a value is read as a
+    list of values separated by commas; quotes protect a comma.
 
     Examples
     --------
@@ -266,7 +266,8 @@ def positive_labels(positive: object, values: Iterable[Any]) -> tuple[object, ..
 def join_labels(
     column: pd.Series[Any], labels: Sequence[object], name: str
 ) -> tuple[pd.Series[Any], object]:
-    """Return a target in which the labels that count as 1 are one label, and this label.
+    """Return a target in which the labels that count as 1 are merged into one label, and this
+    label.
 
     Examples
     --------

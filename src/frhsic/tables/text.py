@@ -142,7 +142,7 @@ class TextReader:
             more = ", ..." if len(footer) > SHOWN_LINES else ""
             notes.append(
                 f"{last} of {path.name}, {shown}{more}, {inflect('[was|were]', len(footer))} left"
-                " out: remarks or totals."
+                " out as remarks or totals."
             )
         if delimiter not in (usual, separator):
             notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
@@ -228,7 +228,10 @@ class TextReader:
         )
         if first.actual_columns > first.expected_columns:
             sign = SEPARATORS.get(self.separator, repr(self.separator))
-            return f"fields are separated by {sign}, so text that contains it needs quotes; {said}"
+            return (
+                f"fields are separated by {sign}, so text that contains the separator needs quotes;"
+                f" {said}"
+            )
         if len(texts) <= FOOTER_LINES and texts == list(self.last_lines[-len(texts) :]):
             remedy = f"if the last [line is|{len(texts)} lines are] a footer, delete [it|them]"
             return f"{said}; {inflect(remedy, len(texts))}"

@@ -46,7 +46,8 @@ class TableCheck:
     decimal
         Decimal separator of a text file, None for a table whose columns have types.
     repeats
-        Returns which rows repeat an earlier one of the file in all columns but those given.
+        Function that returns which rows repeat an earlier row of the file in all columns except
+        those that are passed.
     """
 
     cells: pd.DataFrame
@@ -91,7 +92,7 @@ class TableCheck:
 
     @contextmanager
     def errors(self, kind: str, name: str, option: str = "") -> Iterator[None]:
-        """Add the error of a column to the problems, and continue."""
+        """Add an error about a column to the problems, and continue."""
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -118,11 +119,12 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A table with the roles of its columns, for searches for problems: its cells as they were
-    read, and its attributes, target and features with the options that its problems suggest.
+    """A table with the roles of its columns, which searches for problems examine: its cells as they
+    were read, and its attributes, target and features as they would be read with the suggested
+    options.
 
-    What depends on problems is computed once, when a search first needs it, except which columns
-    are still in question: this depends on all problems found so far.
+    Properties that depend on problems are computed once, when a search first needs them; only the
+    columns that are still in question depend on all problems found so far.
 
     Attributes
     ----------
@@ -164,7 +166,8 @@ class View:
     @cached_property
     def left_out(self) -> dict[str, str]:
         """Why columns are not used as features: they are empty, the same in all rows, number the
-        rows, or identify rows or people; the user can name any but empty ones.
+        rows, or identify rows or people; the user can still name any of them as features unless
+        they are empty.
         """
         kinds = self.check.schema.kinds
         table = self.table[[name for name in self.names if name in kinds]]
@@ -214,7 +217,7 @@ class View:
     @cached_property
     def answers(self) -> Answers | None:
         """The target without codes for missing values, with the rarest label as 1 if one has to be
-        named; None without one, or if it can't be read.
+        named; None if there is no target, or if it can't be read.
         """
         if self.target not in self.table:
             return None
@@ -260,8 +263,8 @@ class View:
 
     @cached_property
     def known(self) -> Answers | None:
-        """The target in the rows that have one and, if there are identifiers of people, values for
-        these; None if the target is too large for comparisons with columns.
+        """The target in the rows that have one and also, if there are identifiers of people, values
+        for these; None if the target is too large for comparisons with columns.
         """
         if self.answers is None or np.abs(self.answers.codes).max(initial=0.0) > LARGEST_NUMBER:
             return None
@@ -295,8 +298,8 @@ class View:
 def settled_answers(
     column: pd.Series[Any], problems: Iterable[Problem], positive: object = None
 ) -> Answers | None:
-    """Return which rows have a target, and the codes and classes of these rows, without codes for
-    missing values and with the rarest label as 1 if one has to be named.
+    """Return which rows have a target other than a code for a missing value, and the codes and
+    classes of these rows, with the rarest label as 1 if one has to be named.
     """
     column = _mask_values(column, problems)
     present = column[column.notna()]
