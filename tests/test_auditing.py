@@ -383,7 +383,7 @@ def test_what_heavy_weights_leave_out_is_said():
     halves = audit(z, age, sample_weight=np.arange(1000) % 7, settings=QUICK)
     assert halves.rows.independent == halves["age"].all_rows["correlation_ratio"].rows < 600
     assert {n.key for n in heavy["age"].all_rows.numbers} == {"gdp", "standardized_gdp", "rank_gap"}
-    assert f"leave {heavy.rows.independent} row" in render(heavy)
+    assert f"leave only {heavy.rows.independent} row" in render(heavy)
     usual = audit(z, age, sample_weight=np.ones(1000), settings=SMALL)
     assert usual.rows.independent == 1000
     assert len(usual.context.remarks) == (find_spec("torch") is None)
