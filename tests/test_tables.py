@@ -969,10 +969,10 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
     [
         ({"features": ["x_*"]}, "no column 'x_"),
         ({"features": ["age", "job"]}, "cannot be a feature"),
-        ({"sensitive": ["age", "age"]}, "named twice"),
+        ({"sensitive": ["age", "age"]}, "name each sensitive attribute only once, got age, age"),
         ({"drop": ["age"]}, "cannot be dropped"),
         ({"sensitive": ["member"]}, "both the target"),
-        ({"drop": ["hours", "job"]}, "no column left"),
+        ({"drop": ["hours", "job"]}, "t.csv has no features left, only the target and the attributes"),
         ({"target": "job", "positive": "cok"}, "Did you mean 'cook'"),
     ],
 )
@@ -1228,7 +1228,7 @@ def test_the_sheet_with_the_named_columns_is_read(tmp_path):
     assert file.notes == (
         "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'. To read another sheet,"
         " pass its name, such as --sheet 'part 3'.",
-        "'part 3' has the same columns; to use these rows, too, append them to the sheet 'part 2'.",
+        "'part 3' has the same columns; to use its rows, too, append them to the sheet 'part 2'.",
         "1 row above the header of the sheet 'part 2', 'All patients', was left out.",
     )
     message = (

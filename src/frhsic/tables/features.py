@@ -142,11 +142,10 @@ def feature_problems(
         if len(late) > 1:
             remedy = "are known only after the target, drop both"
         elif len(leak.columns) == 2 and not leak.empty:
-            remedy += f"; the same applies to {leak.columns[1]!r}"
+            remedy += f", and {leak.columns[1]!r} if that is, too"
         text = f"{capitalize(leak.text)}. If {' and '.join(map(repr, late))} {remedy}."
         if leak.empty:
-            text = capitalize(leak.text)
-            text += ". If these values are missing because of the target, leave these rows out."
+            text = f"{capitalize(leak.text)}. If that is why they are empty, leave these rows out."
         yield Problem(
             "leak",
             text,
@@ -167,13 +166,13 @@ def _attribute_problems(
         if name == attribute or rank_correlation(values, s, LEAST_SUSPECTED_ROWS) >= ALIKE:
             how = f"{name!r} repeats the sensitive attribute {attribute!r}"
         elif is_banded(values, s):
-            how = f"{name!r} contains bands of the sensitive attribute {attribute!r}"
+            how = f"{name!r} has bands of the sensitive attribute {attribute!r}"
         else:
             rest[name] = values
             continue
         yield Problem(
             "attribute repeated",
-            f"{how}, which the prediction must not depend on; drop {name!r}.",
+            f"{how}, which the prediction must not depend on; drop it.",
             (name, attribute),
             option=option_text("drop", name),
         )

@@ -161,8 +161,8 @@ def _people_problem(column: pd.Series[Any], remedy: str) -> Problem:
     return Problem(
         "repeated identifier",
         f"{name!r} seems to identify {len(counts):,} people or other units, {several:,} of them"
-        f" with several rows (up to {counts.iloc[0]:,}){remedy} as groups, so that none of them is"
-        f" in both the training and the held-out rows. {_spellings_sentence(column, keys)}".strip(),
+        f" with several rows (up to {counts.iloc[0]:,}){remedy} as groups, so that none is in both"
+        f" the training and the held-out rows. {_spellings_sentence(column, keys)}".strip(),
         (name,),
         int(keys.count()),
         option=option_text("groups", name),
@@ -211,7 +211,7 @@ def repeated_problem(
     return Problem(
         "repeated rows",
         f"{repeated_phrase(repeated, rows)} in every column except identifiers."
-        f" If these are the same people, {remedy}. If you don't, {harm}.",
+        f" If these are the same people, {remedy}; otherwise {harm}.",
         rows=repeated,
         option=" ".join(["--drop-repeated", *drops]),
     )
