@@ -972,7 +972,10 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
         ({"sensitive": ["age", "age"]}, "name each sensitive attribute only once, got age, age"),
         ({"drop": ["age"]}, "cannot be dropped"),
         ({"sensitive": ["member"]}, "both the target"),
-        ({"drop": ["hours", "job"]}, "t.csv has no features left, only the target and the attributes"),
+        (
+            {"drop": ["hours", "job"]},
+            "t.csv has no features left, only the target and the attributes",
+        ),
         ({"target": "job", "positive": "cok"}, "Did you mean 'cook'"),
     ],
 )
