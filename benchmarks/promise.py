@@ -229,10 +229,8 @@ LAWS = {
 NEW = ("monotone", "u-shaped", "coarse")
 
 
-def record(name: str, aim: Any, rows: int, table: int, path: bool = False) -> dict[str, Any]:
-    """Return what one table promises and what its population has, along the whole path, too, if
-    that is asked for.
-    """
+def record(name: str, aim: Any, rows: int, table: int) -> dict[str, Any]:
+    """Return what one table promises and what its population has."""
     law = LAWS[name]
     limit = law.limits[aim]
     X, y, s = law.draw(np.random.default_rng([table, len(name), rows]), rows)
@@ -259,9 +257,6 @@ def record(name: str, aim: Any, rows: int, table: int, path: bool = False) -> di
 
     served = population(model)
     free = population(model.at(None))
-    more = {}
-    if path:
-        more = along_path(model, law, aim)
     return {
         "law": name,
         "aim": aim,
@@ -278,30 +273,7 @@ def record(name: str, aim: Any, rows: int, table: int, path: bool = False) -> di
         "unconstrained_loss": free[1],
         "by_estimate": population(by_estimate)[0],
         "spread": spread(model, law) if controls is None else None,
-        **more,
     }
-
-
-def along_path(model: ParityClassifier, law: Law, aim: str) -> dict[str, list[float]]:
-    """Return estimate and upper end, gap and loss in the population of every trade-off."""
-    cells = law.cells
-    parts = model._regressions(cells)
-    gaps = model.frontier_.gaps["sensitive"]
-    path: dict[str, list[float]] = {
-        "path_value": [gap.value for gap in gaps],
-        "path_high": [gap.high for gap in gaps],
-        "path_gap": [],
-        "path_loss": [],
-    }
-    for place in range(len(gaps)):
-        scores = [model.solution_.scores(place, j, *part) for j, part in enumerate(parts)]
-        served = np.mean(scores, axis=0)
-        if model.folds_ is not None:
-            fold = model.folds_(model._coded(cells, None))
-            served = np.stack(scores)[fold, np.arange(len(fold))]
-        path["path_gap"].append(law.gap(aim, served, model.threshold_))
-        path["path_loss"].append(law.loss(aim, served, model.threshold_))
-    return {key: [round(value, 5) for value in values] for key, values in path.items()}
 
 
 def turned(X: np.ndarray) -> pd.DataFrame:
@@ -354,15 +326,13 @@ def line(records: Sequence[dict[str, Any]], *names: str) -> str:
     )
 
 
-def run(
-    cells: Sequence[tuple[Any, ...]], jobs: int, seconds: float | None, paths: bool, records: Path
-) -> None:
+def run(cells: Sequence[tuple[Any, ...]], jobs: int, seconds: float | None, records: Path) -> None:
     """Append the records of cells as they come, and begin none after some seconds."""
     with (
         records.open("a") as file,
         ProcessPoolExecutor(jobs, initializer=threadpool_limits, initargs=(1,)) as pool,
     ):
-        missing = {pool.submit(record, *cell, paths) for cell in cells}
+        missing = {pool.submit(record, *cell) for cell in cells}
 
         def append(done: Iterable[Future[dict[str, Any]]]) -> None:
             for each in done:
@@ -386,7 +356,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=np.inf)
-    parser.add_argument("--paths", action="store_true", help="record every trade-off, too")
     parser.add_argument("--records", type=Path, default=RECORDS)
     parser.add_argument("--page", action="store_true")
     args = parser.parse_args(argv)
@@ -403,7 +372,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         cells = [(law, aim, rows, table) for table, law, aim, rows in wanted]
         cells = [cell for cell in cells if cell not in there]
         seconds = 60 * args.minutes if np.isfinite(args.minutes) else None
-        run(cells, args.jobs, seconds, args.paths, args.records)
+        run(cells, args.jobs, seconds, args.records)
     records = known()
     places = {name: place for place, name in enumerate((*AIMS, *LAWS))}
     print(page(sorted(records, key=lambda e: (places[e["aim"]], places[e["law"]], e["rows"]))))

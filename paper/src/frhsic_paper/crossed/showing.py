@@ -38,11 +38,11 @@ Cells = dict[tuple[Quantity, str, str], dict[str, Cost]]
 
 
 def final_paths(results: Results) -> list[Record]:
-    """Return the paths on the fresh tables, by table, base and unit, since the order of records
+    """Return the paths on the fresh tables, by table, base and method, since the order of records
     depends on which of them were run again.
     """
     found = [p for p in results.records("crossed/final", "corrected") if p["dataset"] in FRESH]
-    return sorted(found, key=lambda p: (FRESH.index(p["dataset"]), p["base"], p["unit"]))
+    return sorted(found, key=lambda p: (FRESH.index(p["dataset"]), p["base"], p["way"]))
 
 
 def all_costs(results: Results) -> Cells:

@@ -121,7 +121,7 @@ STUDY = Study(
     name="ablation-dimension",
     about="table: width of Z",
     title="Dimension of the representation",
-    words="The synthetic task, three splits; corrected: also λ = 0.5, and five splits.",
+    words="The synthetic task, three splits. Corrected: five splits, and λ = 0.5 as well.",
     train=tuple(Training(partial(grid, d)) for d in DIMENSIONS),
     tables=protocol_tables(
         "ablation-dimension", "Dimension of the representation", dimension_table

@@ -305,7 +305,7 @@ def tables(results: Results) -> list[Listed]:
         own = matching(records, method=OWN)
         listed += [
             Listed(
-                f"Number of tables with ParityEncoder better or worse than FRHSIC or Unfair{of}",
+                f"Tables on which ParityEncoder is better or worse than FRHSIC or Unfair{of}",
                 verdict_table(records, protocol),
             ),
             Listed(f"Within 1 % of Unfair's performance{of}", matched_table(records, protocol)),
