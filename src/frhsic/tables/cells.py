@@ -148,7 +148,7 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
 
 
 def _percent_problems(cells: pd.Series[Any], *, parsed: bool) -> Iterator[Problem]:
-    """Yield a question about percentages among numbers without a percent sign, if all of these
+    """Yield a question about a column of percentages and numbers without a percent sign, if all its
     cells are `parsed` as percentages although nearly all numbers without the sign seem to be
     fractions, or if the column cannot be parsed.
     """

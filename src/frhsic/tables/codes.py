@@ -161,7 +161,7 @@ def _age_problems(ages: pd.Series[Any]) -> Iterator[Problem]:
         yield Problem(
             "impossible age",
             f"{', '.join(map(plain_number, values[:3]))}{', ...' if len(values) > 3 else ''} in"
-            f" {name!r} {reason}, first in row {row_number(odd, 0):,}."
+            f" {name!r} (first in row {row_number(odd, 0):,}) {reason}."
             f" {inflect('Correct [it|them], or treat [it|them] as missing.', len(codes))}",
             (name,),
             len(odd),

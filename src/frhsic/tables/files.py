@@ -46,7 +46,7 @@ KEPT_BYTES = 256 * 2**20
 KEY: Any = object()
 # Column with hashes of the cells that are not kept.
 OTHERS: Any = object()
-# Largest relative difference between a sum or mean and that of a line of totals.
+# Largest relative difference between a sum or mean and the number in a line of totals.
 NEARLY_SUM = 0.01
 # Fewest rows for which distinct whole numbers count as row numbers.
 LEAST_NUMBERED = 50

@@ -93,9 +93,7 @@ def identifier_problems(view: View) -> Iterator[Problem]:
 
 
 def repeated_row_problems(view: View) -> Iterator[Problem]:
-    """Yield the rows that repeat an earlier one in all columns, if some of these are
-    identifiers.
-    """
+    """Yield the rows that repeat an earlier one in all columns, if some columns are identifiers."""
     groups = view.roles.groups
     keys = view.left_out_as("identifier", "number")
     if groups is not None and view.check.cells[groups].nunique() > MOST_ENCODED_LEVELS:

@@ -166,8 +166,8 @@ def check_varies(s: pd.DataFrame, where: str) -> None:
 
 
 def lacking_problems(view: View) -> Iterator[Problem]:
-    """Yield attributes whose values are missing in rows with a different mean target from the
-    others.
+    """Yield attributes for which the mean target of rows without a value differs from that of the
+    other rows.
     """
     if view.answers is None or view.count > 2:
         return
