@@ -2278,7 +2278,7 @@ def test_a_gap_of_0_among_other_limits_has_its_upper_bound():
     shown = render(report)
     assert "<span>≤ 0.012</span>" in shown
     assert "strictest limit; gap: ≤ 0.012" in text_of(shown)
-    assert "≤ marks the upper bound on a gap that is not distinguishable from 0." in text_of(shown)
+    assert "≤: upper bound; the gap is not significant." in text_of(shown)
     assert "≤" not in text_of(render(replace(report, tradeoff=tradeoff)))
     assert stop_gap(Gap(0.0, 0.0, 0.0)) == "0"  # the scores are all the same
 

@@ -388,7 +388,7 @@ class Schema:
         return pd.DataFrame(values, table.index)
 
     def codes(self, table: pd.DataFrame) -> np.ndarray:
-        """Return the schema's columns of a table, in this order, as numbers for trees, (n, d)."""
+        """Return a table that has the schema's columns, in order, as numbers for trees, (n, d)."""
         codes = np.empty((len(table), len(self.columns)))
         few = len(table) <= FEW_ROWS
         rows = [table.iloc[i].tolist() for i in range(len(table))] if few else []
@@ -466,7 +466,7 @@ class ReplacingSchema(Schema):
     replacements: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def codes(self, table: pd.DataFrame) -> np.ndarray:
-        """Return the schema's columns of a table, in this order, as numbers for trees, (n, d)."""
+        """Return a table that has the schema's columns, in order, as numbers for trees, (n, d)."""
         cells = {name: self._cells(table, name, ".") for name in self.names}
         return super().codes(pd.DataFrame(cells))
 
