@@ -68,7 +68,8 @@ class Scale:
     def __post_init__(self) -> None:
         if not self.dependence > 0:
             raise ValueError(
-                f"the baseline's dependence is {self.dependence}; a scale needs a positive one."
+                f"the baseline's dependence is {self.dependence}; it must be positive to define a"
+                " scale."
             )
 
     @classmethod

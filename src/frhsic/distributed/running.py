@@ -479,7 +479,7 @@ def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> No
         count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
             f"{count:,} of {first.everyone.rows:,} rows have {named!r} as {roles.target}, but no"
-            " row of the sample does; check its spelling, or raise sample_rows."
+            " row of the sample does; check the spelling of this value, or raise sample_rows."
         )
 
 
