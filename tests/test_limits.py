@@ -144,8 +144,8 @@ KINDS = (
         (
             "gdp <= 0.1 of base rate",
             ValueError,
-            "limit is 'gdp <= 0.1 of base rate'; write a share of the base rate as a percentage, such as"
-            " 'gdp <= 10% of base rate'.",
+            "limit is 'gdp <= 0.1 of base rate'; write a share of the base rate as a percentage,"
+            " such as 'gdp <= 10% of base rate'.",
         ),
     ],
 )

@@ -722,7 +722,7 @@ class Context:
             f"Python {platform.python_version()}",
             *(f"{name} {metadata.version(name)}" for name in packages),
         ]
-        time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
+        time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         prints = {name: _sha256(path) for name, path in files.items() if path is not None}
         return replace(self, origin={"made": time, "software": ", ".join(versions)} | prints)
 

@@ -64,7 +64,7 @@ def audit(
     settings: Settings | None = None,
     context: Context | None = None,
 ) -> Audit:
-    r"""Audit scores or a representation against continuous sensitive attributes.
+    r"""Audit scores or a representation for dependence on continuous sensitive attributes.
 
     For each attribute, the audit contains :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in
     groups with similar S, with a simultaneous band; the gaps and means of decisions at the

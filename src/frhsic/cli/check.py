@@ -31,11 +31,11 @@ def check(
 ) -> None:
     """List all problems in a table before training, and the command to run next.
 
-    Each problem is listed with the option that resolves it. Among them are codes for missing
-    values, text among numbers, months, units, totals, repeated headers, labels spelled in several
-    ways, identifiers, people with several rows, features that repeat the attribute or give the
-    target away (alone or together), outliers, weights, and rows that repeat or contradict others.
-    `frhsic train` runs the same check.
+    Each problem is listed with the option that resolves it. Problems include codes for missing
+    values, text among numbers, values written as months or with units, rows of totals, repeated
+    headers, labels spelled in several ways, identifiers, people with several rows, features that
+    repeat the attribute or give the target away (alone or together), outliers, columns of weights,
+    and rows that repeat or contradict other rows. `frhsic train` runs the same check.
 
     [bold]Examples[/bold]
 
@@ -43,7 +43,7 @@ def check(
 
     [bold]Exit codes[/bold]
 
-    0 the table can be used; 2 it cannot be used, or any other error.
+    0 the table can be used; 2 the table cannot be used, or another error occurred.
     """
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file

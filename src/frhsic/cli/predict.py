@@ -97,10 +97,11 @@ def predict(
 
     [bold]What is written[/bold]
 
-    Two classes: score, the probability of --positive or of the second class, and predicted, the
-    label at the model's threshold: one half, or the --threshold that it was trained with. More
-    classes: predicted, and a score_CLASS for each class. Numbers: predicted. A model without a
-    target: the columns of its representation.
+    For two classes, the columns score (the probability of --positive or of the second class) and
+    predicted (the label at the model's threshold: one half, or the --threshold that the model was
+    trained with). For more classes, the column predicted, and a column score_CLASS for each class.
+    For a numeric target, the column predicted. For a model without a target, the columns of its
+    representation.
 
     [bold]Exit codes[/bold]
 

@@ -78,8 +78,8 @@ def audit(
     sample_rows: int = SAMPLE_ROWS,
     context: Context | None = None,
 ) -> Audit:
-    r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
-    over its rows.
+    r"""Audit columns of a Dask data frame for dependence on continuous sensitive attributes, in two
+    passes over its rows.
 
     Numbers that can be computed from sums over rows use all rows: the gaps with their intervals,
     tests and curves, HSIC from random features with its test, and the histogram of each attribute.
