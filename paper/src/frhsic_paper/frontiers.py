@@ -207,7 +207,7 @@ def column_values(records: Iterable[Record], column: str) -> list[float]:
 
 def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -> Spread | None:
     """Return the mean and standard deviation over repeats of one column, for the records with the
-    given values; None without records.
+    given values; None if there are no such records.
     """
     return mean_and_deviation(column_values(matching(records, **where), column))
 

@@ -408,7 +408,7 @@ class AttributeAudit:
     """The results of an audit for one sensitive attribute.
 
     `positives` has the measures on the rows with the favorable outcome, by default y = 1. It is
-    None without a binary target, if fewer than 50 rows have the favorable outcome, or if the
+    None if there is no binary target, if fewer than 50 rows have the favorable outcome, or if the
     attribute is constant among these rows.
     """
 

@@ -139,7 +139,7 @@ class Examined:
 
 
 def examine(check: TableCheck, roles: ColumnRoles, names: Sequence[str]) -> Examined:
-    """Read attributes, target and features, and add their problems to the check."""
+    """Read the attributes, the target and the features, and add their problems to the check."""
     s = find_attributes(check, roles.sensitive)
     outcome = find_target(check, roles.target, roles.positive) if roles.target else None
     view = View(check, roles, names, s)

@@ -376,9 +376,9 @@ def class_leaks(view: View) -> Iterator[Problem]:
 
 
 def later_problems(view: View) -> Iterator[Problem]:
-    """Yield a question about dates that are later than the first date in nearly all rows, except
-    dates of birth; and about columns whose names end in a later year than the name of the target or
-    an attribute.
+    """Yield a question about columns of dates, except dates of birth, that are later than the first
+    such column in nearly all rows; and a question about columns whose names end in a later year
+    than the name of the target or of an attribute.
 
     Examples
     --------

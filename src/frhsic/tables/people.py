@@ -225,8 +225,8 @@ def panel_problems(view: View) -> Iterator[Problem]:
 
 
 def _agreement(table: pd.DataFrame, keys: pd.Series[Any]) -> float:
-    """Return by how much adjacent rows with the same key agree more than those with neighboring
-    keys, as a share of the possible increase, in the median column.
+    """Return how much more often adjacent rows agree if they have the same key than if they have
+    neighboring keys, as a share of the possible increase, in the median column.
     """
     present = keys.notna().to_numpy()
     codes = pd.factorize(keys[present], sort=True)[0]
