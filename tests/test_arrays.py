@@ -234,7 +234,7 @@ def test_devices_are_resolved_and_a_missing_gpu_is_said():
 )
 def test_arrays_that_do_not_fit_are_refused(call, door):
     with pytest.raises(
-        ValueError, match=r"lengths differ|has 2 columns|where contains 2; pass a mask"
+        ValueError, match=r"lengths differ|has 2 columns|`where` contains 2; pass a mask"
     ):
         call(door)
 

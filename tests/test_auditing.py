@@ -741,7 +741,8 @@ def test_probabilities_of_more_classes_are_refused_and_other_columns_are_a_repre
     data = people()
     three = np.column_stack([1 - data["risk"], data["risk"] / 3, 2 * data["risk"] / 3])
     with pytest.raises(
-        ValueError, match=r"3 columns between 0 and 1 whose rows sum to 1.*positive=LABEL"
+        ValueError,
+        match=r"3 columns with values between 0 and 1, and each row sums to 1.*positive=LABEL",
     ):
         audit(three, data["age"], settings=SMALL)
     assert taken(three[:, 1:]).shape == (400, 2)

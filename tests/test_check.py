@@ -1026,7 +1026,7 @@ def test_dates_in_several_formats_are_counted_with_the_first_row_of_each(tmp_pat
         "'04-Mar-20' (100 rows, first in row 2)",
     ):
         assert said in problem["text"]
-    assert "Write all of them as 2024-05-31" in problem["text"]
+    assert "Write all of them in one format, such as 2024-05-31," in problem["text"]
 
 
 def test_an_error_shows_the_cells_that_cannot_be_read(tmp_path):

@@ -438,7 +438,7 @@ def test_a_failure_lists_what_was_tried_and_how_to_help(places):
 def test_a_cache_that_cannot_be_written_is_said_before_anything_is_downloaded(places):
     places.address = GOOD
     places.cache.write_bytes(b"a file in the place of the folder")
-    with pytest.raises(DatasetUnavailableError, match=r"cannot be written \(Not a directory\)"):
+    with pytest.raises(DatasetUnavailableError, match=r"cannot be written to \(Not a directory\)"):
         obtain([raw()])
     assert places.calls == []
 

@@ -106,9 +106,9 @@ KINDS = (
             TypeError,
             "limit contains a nested dictionary for 'age'; pass one dictionary keyed by attribute.",
         ),
-        (-0.1, ValueError, "the limit on gdp is -0.1; pass a number of 0 or more."),
-        (math.nan, ValueError, "the limit on gdp is nan; pass a number of 0 or more."),
-        (math.inf, ValueError, "the limit on gdp is inf; pass a number of 0 or more."),
+        (-0.1, ValueError, "the limit on gdp is -0.1; pass a nonnegative number."),
+        (math.nan, ValueError, "the limit on gdp is nan; pass a nonnegative number."),
+        (math.inf, ValueError, "the limit on gdp is inf; pass a nonnegative number."),
         *((text, ValueError, f"limit is '{text}'; {FORMS}") for text in ("half", "gdp=0.05")),
         ("gdp < 0.05", ValueError, f"limit is 'gdp < 0.05'; {FORMS}"),
         ("gdp >= 0.05", ValueError, "limit is 'gdp >= 0.05'; write 'gdp <= 0.05'."),
@@ -144,8 +144,8 @@ KINDS = (
         (
             "gdp <= 0.1 of base rate",
             ValueError,
-            "limit is 'gdp <= 0.1 of base rate'; a share of the base rate is a percentage:"
-            " 'gdp <= 10% of base rate'.",
+            "limit is 'gdp <= 0.1 of base rate'; write a share of the base rate as a percentage,"
+            " such as 'gdp <= 10% of base rate'.",
         ),
     ],
 )

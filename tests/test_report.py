@@ -89,7 +89,7 @@ CONTEXT = Context(
     period="May 2025",
     author="Ann Lee",
     dropped=1,
-    origin={"made": "2025-06-01 10:00, universal time", "software": "frhsic"},
+    origin={"made": "2025-06-01 10:00 UTC", "software": "frhsic"},
 )
 
 

@@ -969,7 +969,7 @@ def test_a_value_is_named_by_its_row_in_the_file(tmp_path, reading):
     [
         ({"features": ["x_*"]}, "no column 'x_"),
         ({"features": ["age", "job"]}, "cannot be a feature"),
-        ({"sensitive": ["age", "age"]}, "only once, got age, age"),
+        ({"sensitive": ["age", "age"]}, "only once; got age, age"),
         ({"drop": ["age"]}, "cannot be dropped"),
         ({"sensitive": ["member"]}, "both the target"),
         ({"drop": ["hours", "job"]}, "no features left"),
@@ -1306,7 +1306,7 @@ def test_wide_text_is_read_up_to_a_number_of_columns(columns, tmp_path):
     row = ",".join(["1.5"] * columns)
     path.write_text("\n".join([header, row, row]))
     if columns > files.MOST_TABLE_COLUMNS:
-        with pytest.raises(ValueError, match=r"131,073 columns; a table has at most 131,072"):
+        with pytest.raises(ValueError, match=r"131,073 columns; a table may have at most 131,072"):
             TableFile.open(path)
     else:
         (piece,) = TableFile.open(path).pieces(["c39999"])

@@ -459,8 +459,11 @@ S = torch.tensor([0.0, 1.0, 3.0, 7.0])
         ),
         (lambda: theory.localized_contrast(Z, S, [1.0, 2.0]), "1 finite"),
         (lambda: theory.localized_contrast(Z, S, float("nan")), "1 finite"),
-        (lambda: theory.localized_contrast(Z, S, 1e9), "nearer to rows"),
-        (lambda: theory.localized_contrast(Z, S - 1, 1.0, kernel_s=Linear()), "not negative"),
+        (lambda: theory.localized_contrast(Z, S, 1e9), "closer to the observed values"),
+        (
+            lambda: theory.localized_contrast(Z, S - 1, 1.0, kernel_s=Linear()),
+            "a nonnegative kernel",
+        ),
         (
             lambda: theory.localized_contrast(
                 Z[:1], S[:1], 0.0, kernel_z=Linear(), kernel_s=Linear()

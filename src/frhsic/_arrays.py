@@ -211,13 +211,13 @@ def require_mask(values: AnyArray, n: int) -> None:
     """Raise unless a vector has n numbers that are 0 or 1."""
     if values.shape[0] != n:
         raise ValueError(
-            f"lengths differ: where has {values.shape[0]} rows, but the data have {n}. Pass one"
+            f"lengths differ: `where` has {values.shape[0]} rows, but the data have {n}. Pass one"
             " value per row."
         )
     valid = (values == 0) | (values == 1)
     if not bool(valid.all()):
         raise ValueError(
-            f"where contains {float(values[~valid][0]):g}; pass a mask of booleans or of 0 and 1,"
+            f"`where` contains {float(values[~valid][0]):g}; pass a mask of booleans or of 0 and 1,"
             " such as `y == 1`."
         )
 

@@ -297,7 +297,7 @@ def _unfitted(
         return dict(heads)
     if isinstance(heads, str) or not heads or any(name not in HEADS for name in heads):
         raise ValueError(
-            f"heads={heads!r}; pass names among {', '.join(HEADS)}, or a mapping from names to"
+            f"heads={heads!r}; pass any of the names {', '.join(HEADS)}, or a mapping from names to"
             " estimators."
         )
     models = _classifiers(seed) if task == "classification" else _regressors(seed)

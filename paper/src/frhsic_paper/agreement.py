@@ -117,9 +117,10 @@ AREA_MARGIN = 0.05
 
 
 def compare_with_print(records: Sequence[Record]) -> tuple[Cases, Cases, Cases]:
-    """Return the number of cells in the printed main table in which nAUP is within .05 of ours, how
-    many of these have the same rows and weights, and the number in which GDP is within two combined
-    standard deviations. The deviation of a printed cell is taken from the nearest row of the file.
+    """Return the number of cells in the printed main table in which nAUP is within .05 of ours, the
+    number of these that have the same rows and weights, and the number in which GDP is within two
+    combined standard deviations. The standard deviation of a printed cell is that of the nearest
+    row in the published file.
     """
     areas, alike, gaps = [], [], []
     for dataset in swept_datasets(records):

@@ -1,4 +1,4 @@
-"""`frhsic reproduce`: run studies of the paper, and further ones on open questions, by name."""
+"""`frhsic reproduce`: run studies from the paper, and studies of open questions, by name."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Reproduce studies of the paper under either protocol. Records are written to OUT, one Parquet
-    file per study.
+    """Reproduce studies from the paper under either protocol. Records are written to OUT, one
+    Parquet file per study.
 
     Records are written as they are computed: an interrupted run continues where it stopped, and
     `reproduce all` runs whatever is missing. OUT/log/reproduce.log contains every line with its

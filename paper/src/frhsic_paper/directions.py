@@ -30,8 +30,8 @@ class NumericalRank:
     def __post_init__(self) -> None:
         if not 1e-12 <= self.tolerance < 1:
             raise ValueError(
-                f"tolerance is {self.tolerance}; pass a share of the largest eigenvalue from 1e-12"
-                " to 1."
+                f"tolerance is {self.tolerance}; pass a number from 1e-12 to 1, as a share of the"
+                " largest eigenvalue."
             )
 
 
@@ -167,8 +167,8 @@ def count_directions(
     if isinstance(rule, NumericalRank):
         if error > rule.tolerance * largest:
             raise ValueError(
-                f"eigenvalues of {what} have an error of {error:.2g}, larger than the tolerance,"
-                f" {rule.tolerance:g} of the largest eigenvalue, {largest:.2g}. Pass"
+                f"eigenvalues of {what} have an error of {error:.2g}, larger than the tolerance"
+                f" ({rule.tolerance:g} times the largest eigenvalue, which is {largest:.2g}). Pass"
                 " VarianceShare(...), a larger tolerance or a number."
             )
         return int((eigenvalues > rule.tolerance * largest).sum())

@@ -68,7 +68,8 @@ class Scale:
     def __post_init__(self) -> None:
         if not self.dependence > 0:
             raise ValueError(
-                f"the baseline's dependence is {self.dependence}; a scale needs a positive one."
+                f"the baseline's dependence is {self.dependence}; it must be positive to define a"
+                " scale."
             )
 
     @classmethod
@@ -206,7 +207,7 @@ def column_values(records: Iterable[Record], column: str) -> list[float]:
 
 def mean_over_repeats(records: Iterable[Record], column: str, **where: object) -> Spread | None:
     """Return the mean and standard deviation over repeats of one column, for the records with the
-    given values; None without records.
+    given values; None if there are no such records.
     """
     return mean_and_deviation(column_values(matching(records, **where), column))
 

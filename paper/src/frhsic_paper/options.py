@@ -1,4 +1,6 @@
-"""Options of a run: the folder of the records, device, datasets, and length of training."""
+"""Options of a run: the folder of the records, the device, the datasets, and the length of
+training.
+"""
 
 from __future__ import annotations
 

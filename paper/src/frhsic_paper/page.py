@@ -199,7 +199,7 @@ def _caveats(study: Study, some: Sequence[Source], late: Sequence[Due]) -> list[
 
 
 def _overview(studies: Sequence[Study], findings: Mapping[str, Finding]) -> Table:
-    """Return a table of the studies, the paper's tables and figures that they reproduce, and
+    """Return a table of the studies, the paper's tables and figures that they reproduce, and their
     verdicts.
     """
     rows: list[tuple[Cell, ...]] = []
@@ -265,8 +265,8 @@ class Source:
     """One file of records.
 
     `models` is the number of trained models. `seconds` is the time that their training took, or 0
-    without any. `hardware` has the names of processors and GPUs; it is empty if the records don't
-    contain them.
+    if none were trained. `hardware` has the names of processors and GPUs; it is empty if the
+    records don't contain them.
     """
 
     study: str

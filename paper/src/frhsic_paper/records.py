@@ -78,8 +78,8 @@ def read(path: Path, part: str | None = None) -> list[Record]:
             rows = pq.ParquetFile(file).read().to_pylist()
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(
-            f"{path} cannot be read as Parquet ({error}). It is truncated, or was changed by"
-            " another program; restore it, or delete it to run the study again."
+            f"{path} cannot be read as Parquet ({error}). The file is truncated or was changed by"
+            " another program; restore it, or delete it and run the study again."
         ) from error
     records = [
         {name: _restored(value) for name, value in row.items() if value is not None} for row in rows
@@ -100,8 +100,7 @@ def _refuse_duplicates(path: Path, records: Sequence[Record]) -> None:
         if name in seen:
             raise ValueError(
                 f"{path} contains a record twice: {name[:300]}. Two runs may have written it at the"
-                " same time;"
-                " delete the file to run the study again, or restore it."
+                " same time; restore the file, or delete it and run the study again."
             )
         seen.add(name)
 

@@ -162,8 +162,9 @@ def partition(
     last = first + held
     if first < 1 or held < 0 or last >= n or (validation > 0 and held < 1):
         raise ValueError(
-            f"train={train}, validation={validation} of {n} rows leaves {max(first, 0)} to train,"
-            f" {held} to validate and {max(n - last, 0)} to test; each part needs at least one."
+            f"with train={train} and validation={validation}, {n} rows leave {max(first, 0)} to"
+            f" train, {held} to validate and {max(n - last, 0)} to test; each part needs at least"
+            " one."
         )
     return order[:first], order[first:last], order[last:]
 

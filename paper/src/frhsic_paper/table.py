@@ -145,7 +145,7 @@ def protocol_tables(
 
 
 def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
-    """Return the mean of some values with their standard deviation (ddof 1); None without
+    """Return the mean of some values with their standard deviation (ddof 1); None if there are no
     values.
     """
     if not len(values):
@@ -156,7 +156,7 @@ def mean_and_deviation(values: Sequence[float] | np.ndarray) -> Spread | None:
 
 
 def mean_and_error(values: Sequence[float] | np.ndarray) -> Spread | None:
-    """Return the mean of some values with its standard error; None without values."""
+    """Return the mean of some values with its standard error; None if there are no values."""
     spread = mean_and_deviation(values)
     if spread is None or spread.deviation is None:
         return spread

@@ -212,7 +212,9 @@ def difference(
         return max(b.error**2 + (share * a.error) ** 2 - 2 * share * covariance, 0.0)
 
     def squared_excess(share: float) -> tuple[float, float]:
-        """Return how far the ends for b − share · a lie beyond its standard error, squared."""
+        """Return the squared amount by which the ends of the interval for b − share · a lie beyond
+        its standard error.
+        """
         low = max(share * a.above - correlation * b.above, 0.0)
         high = max(b.above - correlation * share * a.above, 0.0)
         return low**2 + b.below**2, high**2 + (share * a.below) ** 2

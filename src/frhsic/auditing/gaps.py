@@ -44,7 +44,7 @@ NO_SHARE = 1e-12  # smaller means of decisions are 0 up to rounding
 
 
 def gap_keys(*, binary: bool | None, chances: bool, threshold: float | None) -> tuple[str, ...]:
-    """Return the keys of the gaps; `binary` is whether the target is 0/1, or None without a
+    """Return the keys of the gaps; `binary` is whether the target is 0/1, or None if there is no
     target.
     """
     present = {

@@ -408,7 +408,7 @@ class AttributeAudit:
     """The results of an audit for one sensitive attribute.
 
     `positives` has the measures on the rows with the favorable outcome, by default y = 1. It is
-    None without a binary target, if fewer than 50 rows have the favorable outcome, or if the
+    None if there is no binary target, if fewer than 50 rows have the favorable outcome, or if the
     attribute is constant among these rows.
     """
 
@@ -722,7 +722,7 @@ class Context:
             f"Python {platform.python_version()}",
             *(f"{name} {metadata.version(name)}" for name in packages),
         ]
-        time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M, universal time")
+        time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         prints = {name: _sha256(path) for name, path in files.items() if path is not None}
         return replace(self, origin={"made": time, "software": ", ".join(versions)} | prints)
 

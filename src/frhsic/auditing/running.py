@@ -64,7 +64,7 @@ def audit(
     settings: Settings | None = None,
     context: Context | None = None,
 ) -> Audit:
-    r"""Audit scores or a representation against continuous sensitive attributes.
+    r"""Audit scores or a representation for dependence on continuous sensitive attributes.
 
     For each attribute, the audit contains :math:`E|E[f \mid S] - E f|` (GDP) and the mean score in
     groups with similar S, with a simultaneous band; the gaps and means of decisions at the
@@ -260,6 +260,7 @@ def with_threshold(subject: Subject, threshold: float | None) -> Subject:
         raise ValueError(
             f"threshold={format_setting(threshold)} is outside the range of the scores,"
             f" {format_setting(low)} to {format_setting(high)}: all decisions would be the same."
+            " Pass a threshold in this range."
         )
     return replace(subject, threshold=float(threshold), threshold_stated=True)
 
@@ -537,10 +538,10 @@ def _one_score(values: np.ndarray) -> np.ndarray:
         return values
     if columns > 2:
         raise ValueError(
-            f"the representation has {columns} columns between 0 and 1 whose rows sum to 1,"
-            f" like the output of predict_proba for {columns} classes. To audit one class, pass"
-            " y with the same classes and positive=LABEL, or the column of this class. If the"
-            " columns are a representation, leave out one column, which the other columns"
+            f"the representation has {columns} columns with values between 0 and 1, and each row"
+            f" sums to 1, like the output of predict_proba for {columns} classes. To audit one"
+            " class, pass y with the same classes and positive=LABEL, or the column of this class."
+            " If the columns are a representation, leave out one column, which the other columns"
             " determine."
         )
     return values[:, 1:]

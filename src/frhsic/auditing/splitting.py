@@ -227,8 +227,8 @@ def _known_windows(rows: Array) -> np.ndarray:
 
 
 class _Variance(NamedTuple):
-    """The covariance of the two gaps whose difference is a part, and the variance of this
-    difference.
+    """The covariance of the two gaps whose difference is one part of the change, and the variance
+    of this difference.
     """
 
     covariance: float

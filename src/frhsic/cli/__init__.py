@@ -22,7 +22,8 @@ app = typer.Typer(
     name="frhsic",
     cls=_terminal.Commands,
     help=(
-        "Models that barely depend on a continuous attribute such as age: train, predict, audit."
+        "Train, audit and predict with models that barely depend on a continuous attribute such as"
+        " age."
     ),
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -71,7 +72,9 @@ def root(
         False, "--version", callback=_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    """Models that barely depend on a continuous attribute such as age: train, predict, audit."""
+    """Train, audit and predict with models that barely depend on a continuous attribute such as
+    age.
+    """
 
 
 def main() -> None:

@@ -368,7 +368,7 @@ Title = Annotated[str | None, Option(help="Title of the report.")]
 MaxRows = Annotated[int, Option(min=100, help="Maximum number of rows for the slow statistics.")]
 Seed = Annotated[int, Option(min=0, help="Seed for all random draws.")]
 AsJson = Annotated[
-    bool, Option("--json", help="Print the summary, the files and the report as JSON.")
+    bool, Option("--json", help="Print the summary, the paths of the files and the report as JSON.")
 ]
 
 
@@ -386,7 +386,8 @@ class Columns:
             "--target",
             "-t",
             help=(
-                "Column to predict. Text or two numbers: classification; other numbers: regression."
+                "Column to predict. Text or two distinct numbers: classification; any other"
+                " numbers: regression."
             ),
         ),
     ]
@@ -500,8 +501,8 @@ class Reading:
         str | None,
         Option(
             help=(
-                "Format of dates in text, such as %d/%m/%Y. Not needed for 2024-05-31 and"
-                " 31.05.2024; a saved model remembers it."
+                "Format of dates in text, such as %d/%m/%Y. Not needed for dates such as 2024-05-31"
+                " and 31.05.2024; a saved model remembers the format."
             )
         ),
     ] = None
@@ -510,7 +511,7 @@ class Reading:
         Option(
             help=(
                 "Memory limit in bytes, for the table and for a model. Default: 200 times the size"
-                " of a table's file and 25 times that of a model's, but at least 128 MiB."
+                " of the file for a table, 25 times for a model, but at least 128 MiB."
             )
         ),
     ] = None

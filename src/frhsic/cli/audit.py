@@ -116,7 +116,8 @@ class _Options:
         Option(
             help=(
                 "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
-                ' or a pattern such as "scores-*.parquet", larger than memory.'
+                ' or a pattern such as "scores-*.parquet", and its files may be larger than the'
+                " memory of this machine."
             )
         ),
     ] = None
@@ -146,7 +147,8 @@ class _Options:
 
 @_terminal.with_fields
 def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.Stated) -> None:
-    """Audit scores or a representation against continuous sensitive attributes, and write a report.
+    """Audit scores or a representation for dependence on continuous sensitive attributes, and write
+    a report.
 
     The report is one self-contained HTML file: the mean score by attribute with its band, tests of
     dependence with intervals, how well a probe recovers the attribute, and the limitations of an
@@ -173,7 +175,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [cyan]frhsic audit scores.csv -s age --score p --json --limit gdp=0.1[/cyan]
 
-    For a pipeline: JSON on standard output, exit code 1 if the limit is not met.
+    For a pipeline: JSON on standard output, and exit code 1 if the limit is not met.
 
     [cyan]frhsic audit june.csv -s age --score p --limit gdp=0.03 --against may.json[/cyan]
 
@@ -192,7 +194,7 @@ def audit(options: _Options, reading: _terminal.Reading, statements: _terminal.S
 
     [bold]Exit codes[/bold]
 
-    0 done; 1 a --limit is not certainly met or, since the audit in --against, a gap has grown,
+    0 done; 1 a --limit is not met with certainty or, since the audit in --against, a gap has grown,
     performance has fallen, or the attribute, the score, the base rate or the mean error has
     changed; 2 any error; 130 interrupted.
     """

@@ -31,11 +31,11 @@ def check(
 ) -> None:
     """List all problems in a table before training, and the command to run next.
 
-    Each problem is listed with the option that resolves it. Among them are codes for missing
-    values, text among numbers, months, units, totals, repeated headers, labels spelled in several
-    ways, identifiers, people with several rows, features that repeat the attribute or give the
-    target away (alone or together), outliers, weights, and rows that repeat or contradict others.
-    `frhsic train` runs the same check.
+    Each problem is listed with the option that resolves it. Problems include codes for missing
+    values, text among numbers, values written as months or with units, rows of totals, repeated
+    headers, labels spelled in several ways, identifiers, people with several rows, features that
+    repeat the attribute or give the target away (alone or together), outliers, columns of weights,
+    and rows that repeat or contradict other rows. `frhsic train` runs the same check.
 
     [bold]Examples[/bold]
 
@@ -43,7 +43,7 @@ def check(
 
     [bold]Exit codes[/bold]
 
-    0 the table can be used; 2 it cannot be used, or any other error.
+    0 the table can be used; 2 the table cannot be used, or another error occurred.
     """
     from frhsic.tables.files import TableFile
     from frhsic.tables.training import check_file
@@ -152,27 +152,30 @@ def settled_columns(problems: Sequence[Problem]) -> set[str]:
 
 
 def first_question(problems: Sequence[Problem]) -> str:
-    """Return a sentence about possible problems, with the one to decide about first."""
+    """Return a sentence about possible problems, with the one to decide on first."""
+    from frhsic.tables.columns import list_names
     from frhsic.tables.problems import LEAKS, TARGET_LABELS
 
     text = "The command omits the options for possible problems."
     if len(problems) == 1:
         return text
     first = problems[0]
-    names = ", ".join(map(repr, first.columns[:3]))
-    reason = "."
+    names = list_names(first.columns[:3])
+    reason = ""
     if first.kind == TARGET_LABELS:
-        reason = ": it changes what is predicted."
+        reason = ", since this decision changes what is predicted"
     if first.kind in LEAKS:
-        reason = ": a model that uses what is known only after the target seems better than it is."
-    return f"{text} Of these {len(problems)}, decide about {names} first ({first.kind}){reason}"
+        reason = (
+            ", since a model that uses what is known only after the target seems better than it is"
+        )
+    return f"{text} Of these {len(problems)} problems, decide on {names} first{reason}."
 
 
 def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, features: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from frhsic.tables.columns import quote_names
+    from frhsic.tables.columns import list_names
 
     terminal = _terminal.console()
     styles = {"error": "bold red", "likely": "bold yellow", "possible": "cyan", "certain": "dim"}
@@ -197,7 +200,7 @@ def _show(problems: Sequence[Problem], notes: Sequence[str], command: str, featu
     terminal.print(Text(command), soft_wrap=True)
     if unread := unread_columns(problems):
         were = "was" if len(unread) == 1 else "were"
-        said = f"{quote_names(unread)} {were} not examined as numbers or dates"
+        said = f"{list_names(unread)} {were} not examined as numbers or dates"
         text = f"This command checks the table again, since {said}."
         terminal.print(Text(text), soft_wrap=True)
     terminal.print(Text(features), soft_wrap=True)

@@ -43,8 +43,8 @@ def demo(
     """Predict income on the Adult census data so that the mean score at a person's age differs from
     the overall mean by at most 7 percentage points on average, and show what that costs.
 
-    Fits one model for all limits and reports on held-out rows, with and without the limit. If the
-    data are not available, the demo uses the paper's synthetic task.
+    Fits one model for all limits and evaluates it on held-out rows, with and without the limit. If
+    the data are not available, the demo uses the paper's synthetic task.
 
     [bold]Examples[/bold]
 

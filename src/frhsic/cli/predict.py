@@ -97,10 +97,11 @@ def predict(
 
     [bold]What is written[/bold]
 
-    Two classes: score, the probability of --positive or of the second class, and predicted, the
-    label at the model's threshold: one half, or the --threshold that it was trained with. More
-    classes: predicted, and a score_CLASS for each class. Numbers: predicted. A model without a
-    target: the columns of its representation.
+    For two classes, the columns score (the probability of --positive or of the second class) and
+    predicted (the label at the model's threshold: one half, or the --threshold that the model was
+    trained with). For more classes, the column predicted, and a column score_CLASS for each class.
+    For a numeric target, the column predicted. For a model without a target, the columns of its
+    representation.
 
     [bold]Exit codes[/bold]
 
@@ -407,7 +408,7 @@ class Served:
         most rows have such a level, unless there are few rows, or so many levels that new ones are
         expected.
         """
-        from frhsic.tables.columns import MOST_ENCODED_LEVELS, quote_names
+        from frhsic.tables.columns import MOST_ENCODED_LEVELS
 
         notes = []
         known = {column.name: column.levels for column in self.schema.columns}
@@ -422,7 +423,7 @@ class Served:
                 note = f"{have} a value in {name!r} that did not occur in training: {shown}{more}."
                 few = len(known[name]) <= MOST_ENCODED_LEVELS
                 if few and rows >= LEAST_REFUSED and total > rows / 2:
-                    levels = quote_names([str(level) for level in known[name][:5]])
+                    levels = ", ".join(repr(str(level)) for level in known[name][:5])
                     etc = ", ..." if len(known[name]) > 5 else ""
                     raise ValueError(
                         f"{total:,} of {rows:,} {note} In training, {name!r} contained"

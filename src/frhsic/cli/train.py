@@ -46,9 +46,9 @@ class TrainOptions:
         list[str] | None,
         Option(
             help=(
-                "Largest gap, as a number; or a target: a share of the unconstrained gap, such as"
-                " 50%, or 0 for the smallest gap; or none. age=50% for one of several attributes;"
-                " gdp=0.05 to name the measure. May be repeated. Default: 50%."
+                "Largest gap: a number, a target (a share of the unconstrained gap, such as 50%, or"
+                " 0 for the smallest gap) or none. Write age=50% to limit one of several"
+                " attributes, and gdp=0.05 to name the measure. May be repeated. Default: 50%."
             )
         ),
     ] = None
@@ -79,7 +79,7 @@ class TrainOptions:
         Option(
             help=(
                 "Confidence of the gap's interval, whose upper end must be within a numeric"
-                " --limit; none: only the estimate must be."
+                " --limit; with none, only the estimate must be within the limit."
             )
         ),
     ] = "0.95"
@@ -126,8 +126,8 @@ def train(
     held_out: Annotated[
         Path | None,
         Option(
-            help="CSV file for the held-out rows with target, attributes and scores; `frhsic audit`"
-            " computes the same numbers from it."
+            help="CSV file for the held-out rows, with their targets, attributes and scores;"
+            " `frhsic audit` computes the same numbers from this file."
         ),
     ] = None,
     serve: Annotated[
@@ -166,13 +166,14 @@ def train(
         Option(
             help=(
                 "Dask scheduler such as tcp://10.0.0.1:8786, or local: TABLE may then be a folder"
-                ' or a pattern such as "part-*.parquet", larger than the memory of this machine.'
+                ' or a pattern such as "part-*.parquet", and its files may be larger than the'
+                " memory of this machine."
             )
         ),
     ] = None,
     statements: _terminal.Stated,
 ) -> None:
-    """Fit the best predictor whose gap by the attributes is within a limit, and report every
+    """Fit the best predictor whose gap for each attribute is within a limit, and report every
     trade-off.
 
     The model is fitted once for all limits and audited on held-out rows, with and without the
@@ -213,10 +214,10 @@ def train(
 
     [bold]Exit codes[/bold]
 
-    0 done, and the --limit is met or probably met on the held-out rows; 1 the fit cannot meet it,
-    it is exceeded or probably exceeded on the held-out rows, or a --require is not certainly met
-    there (a share or 0 is a target, which fails only if it is clearly missed); 2 any error; 130
-    interrupted.
+    0 done, and the --limit is met or probably met on the held-out rows; 1 the fit cannot meet the
+    limit, the limit is exceeded or probably exceeded on the held-out rows, or a --require is not
+    met with certainty on these rows (a limit given as a share, or as 0, is a target, which fails
+    only if it is clearly missed); 2 any error; 130 interrupted.
     """
     with _terminal.one_thread(), contextlib.ExitStack() as stack:
         from frhsic.auditing.results import LIMITABLE

@@ -259,7 +259,7 @@ def acs_groups(codes: pd.Series[int]) -> tuple[list[str], pd.Series[str]]:
     outside = codes[(codes < first) | (codes > last)]
     if len(outside):
         raise ValueError(
-            f"column {codes.name} has the code {outside.iloc[0]}, but codes are from {first} to"
+            f"column {codes.name} has the code {outside.iloc[0]}, but codes range from {first} to"
             f" {last}."
         )
     position = np.searchsorted(list(starts), codes.to_numpy(), side="right") - 1
@@ -296,7 +296,8 @@ def check_acs(data: bytes) -> None:
     table = pd.read_csv(BytesIO(data), usecols=ACS_TABLE)[ACS_TABLE]
     if len(table) != ACS_ROWS:
         raise ValueError(
-            f"the table has {len(table)} rows; California in 2018 has {ACS_ROWS} that qualify"
+            f"the table has {len(table)} rows, but California in 2018 has {ACS_ROWS} rows that"
+            " qualify"
         )
     known = table.iloc[ACS["known_rows"]].to_numpy("<i8").tobytes()
     if hashlib.sha256(known).hexdigest() != ACS["known_sha256"]:

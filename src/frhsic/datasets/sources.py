@@ -100,9 +100,8 @@ class RawFile:
             self.check(data)
         elif digest not in self.sha256:
             raise ValueError(
-                f"got {describe(data)} with sha256 {digest} instead of"
-                f" {' or '.join(self.sha256)}. The file is truncated, modified, or a different"
-                " file"
+                f"got {describe(data)} with sha256 {digest} instead of {' or '.join(self.sha256)}."
+                " The file is truncated or modified, or it is a different file"
             )
         return Obtained(self, data, digest, origin)
 
@@ -331,7 +330,7 @@ def _writing(file: RawFile) -> Iterator[Path]:
         yield folder
     except OSError as error:
         raise DatasetUnavailableError(
-            f"the cache folder {folder} cannot be written ({error.strerror or error}). Set"
-            f" {CACHE_VARIABLE} to a folder that you can write to, or {FOLDER_VARIABLE} to a"
-            " folder that has the files."
+            f"the cache folder {folder} cannot be written to ({error.strerror or error}). Set"
+            f" {CACHE_VARIABLE} to a folder that you can write to, or {FOLDER_VARIABLE} to a folder"
+            " that has the files."
         ) from error

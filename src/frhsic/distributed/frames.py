@@ -56,16 +56,14 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
 
     Examples
     --------
-    >>> with cluster("local:x"):
-    ...     pass
-    Traceback (most recent call last):
-    ValueError: the scheduler is 'local:x'; pass an address such as tcp://10.0.0.1:8786, ...
+    >>> with cluster("local:x"): ...     pass Traceback (most recent call last): ValueError: the
+    scheduler is 'local:x'; pass local, local:4, or an address such as ...
     """
     local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
     if local is None and (address.startswith("local:") or not re.fullmatch(r"\S+:\d+", address)):
         raise ValueError(
-            f"the scheduler is {address!r}; pass an address such as tcp://10.0.0.1:8786, local, or"
-            " local:4."
+            f"the scheduler is {address!r}; pass local, local:4, or an address such as"
+            " tcp://10.0.0.1:8786."
         )
     dask_module()
     import distributed
@@ -110,7 +108,7 @@ def table_files(pattern: str) -> list[str]:
     endings = {Path(path).suffix.lower() for path in paths}
     if not (endings <= set(PARQUET) or endings <= set(TEXT)):
         raise ValueError(
-            f"{pattern!r} matches files that end in {', '.join(sorted(endings))}; pass either"
+            f"{pattern!r} matches files that end in {' and '.join(sorted(endings))}; pass either"
             " Parquet or CSV files, not both."
         )
     return paths
@@ -153,7 +151,7 @@ def require_frame_columns(frame: Any, names: Sequence[str]) -> None:
     """Raise an error unless `frame` is a Dask data frame with these columns."""
     if not hasattr(frame, "to_delayed"):
         raise TypeError(
-            f"frame is {type(frame).__name__}; pass a Dask data frame, such as from"
+            f"frame is {type(frame).__name__}; pass a Dask data frame, for example from"
             " dask.dataframe.read_parquet."
         )
     missing = [name for name in names if name not in frame.columns]

@@ -84,7 +84,7 @@ class ConstraintCells:
         cls, constraint: Constraint, sample: LabelledRows, scores: Sequence[np.ndarray], total: int
     ) -> ConstraintCells:
         """Learn the cells from a sample and, if ranks are limited, the deciles from the sample's
-        scores; `total` is the number of all rows.
+        scores; `total` is the total number of rows.
         """
         kept = np.flatnonzero(constraint.rows(sample.s, sample.y))
         mass = sample.mass[kept]
@@ -160,8 +160,8 @@ class FrontierPass:
         total: int,
         mean_weight: float,
     ) -> FrontierPass:
-        """Learn the ranges and cells from a sample with out-of-fold η and m; `total` is the number
-        of all rows.
+        """Learn the ranges and cells from a sample with out-of-fold η and m; `total` is the total
+        number of rows.
         """
         draft = cls(model, engines, (), [], 1 / mean_weight)
         served = draft.served(sample)

@@ -87,7 +87,7 @@ class FitSketch(NamedTuple):
                 shown = [f"{kind} values such as {one!r}" for kind, one in column.kinds.items()]
                 raise TypeError(
                     f"column {name!r} has no common type: its partitions contain"
-                    f" {' and '.join(sorted(shown))}. Convert it to a single type, such as with"
+                    f" {' and '.join(sorted(shown))}. Convert it to a single type, for example with"
                     f" frame.astype({{{name!r}: str}})."
                 )
 
@@ -126,7 +126,10 @@ class FitColumns:
             return table, None
         weights = numbers(table[self.weights], f"column {self.weights!r}")
         if not (weights >= 0).all():
-            raise ValueError(f"column {self.weights!r} has missing or negative weights")
+            raise ValueError(
+                f"column {self.weights!r} has missing or negative weights; pass nonnegative weights"
+                " for all rows"
+            )
         kept = weights > 0
         return table[kept].reset_index(drop=True), weights[kept]
 

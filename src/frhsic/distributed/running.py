@@ -78,8 +78,8 @@ def audit(
     sample_rows: int = SAMPLE_ROWS,
     context: Context | None = None,
 ) -> Audit:
-    r"""Audit columns of a Dask data frame against continuous sensitive attributes, in two passes
-    over its rows.
+    r"""Audit columns of a Dask data frame for dependence on continuous sensitive attributes, in two
+    passes over its rows.
 
     Numbers that can be computed from sums over rows use all rows: the gaps with their intervals,
     tests and curves, HSIC from random features with its test, and the histogram of each attribute.
@@ -479,7 +479,7 @@ def _check_rows(first: AuditSketch, block: Rows, given: int, roles: Roles) -> No
         count = 0 if first.favoured is None else first.favoured.rows
         raise ValueError(
             f"{count:,} of {first.everyone.rows:,} rows have {named!r} as {roles.target}, but no"
-            " row of the sample does; check its spelling, or raise sample_rows."
+            " row of the sample does; check the spelling of this value, or raise sample_rows."
         )
 
 

@@ -49,15 +49,15 @@ class FitRows:
         return np.ones(len(self.s)) if self.weights is None else self.weights
 
     def row_weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the weights of the given rows, or None without weights."""
+        """Return the weights of the given rows, or None if there are no weights."""
         return None if self.weights is None else self.weights[rows]
 
     def row_groups(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the groups of the given rows, or None without groups."""
+        """Return the groups of the given rows, or None if there are no groups."""
         return None if self.groups is None else self.groups[rows]
 
     def row_strata(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the strata of the given rows, or None without strata."""
+        """Return the strata of the given rows, or None if there are no strata."""
         return None if self.strata is None else self.strata[rows]
 
 
@@ -70,7 +70,7 @@ class LabelledRows(FitRows):
     numeric: bool
 
     def at(self, rows: np.ndarray) -> LabelledRows:
-        """Return the given rows, without their table."""
+        """Return the given rows; their table is not included."""
         return replace(
             self,
             X=None,

@@ -532,9 +532,9 @@ class ParityCoupling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         else:
             raise ValueError(
                 f"X has {len(frame)} rows, some of which were not passed to fit. ParityCoupling"
-                f" exchanges new rows with each other and needs at least {EXCHANGE.fewest} at once."
-                " Pass more rows or, if you know what Z will predict, use ParityEncoder, which"
-                " needs y."
+                f" exchanges new rows with each other and needs at least {EXCHANGE.fewest} rows at"
+                " once. Pass more rows or, if you know what Z will predict, use ParityEncoder,"
+                " which needs y."
             )
         return Z.set_axis(frame.index) if is_frame(table) else Z.to_numpy()
 

@@ -56,8 +56,8 @@ CLIP = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of scores while solving: numbers are centered and scaled, and decisions are centered at
-    their threshold.
+    """Units in which scores are expressed during solving: numbers are centered and scaled, and
+    decisions are centered at their threshold.
 
     `ranks` contains the quantiles of η, between which ranks are interpolated.
     """

@@ -88,8 +88,8 @@ class HeadsTest:
     def gap(
         self, confidence: float = 0.95, explained: np.ndarray | None = None, most: int = 0
     ) -> Gap:
-        r"""Return :math:`\tfrac12 \sqrt{\chi^2}`, corrected for noise, with one-sided ends at the
-        given confidence.
+        r"""Return :math:`\tfrac12 \sqrt{\chi^2}`, corrected for noise, with one-sided confidence
+        bounds at the given level.
 
         The ends are computed from the noncentral :math:`\chi^2` distribution. If an estimate is
         below the mean under independence, its upper end is computed from this mean, because an

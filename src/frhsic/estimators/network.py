@@ -432,7 +432,7 @@ class NetworkEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _held_out(
         self, y: np.ndarray, task: Task, s: np.ndarray | None, groups: Any
     ) -> np.ndarray | None:
-        """Return a mask of the held-out rows, (n,), or None without early stopping.
+        """Return a mask of the held-out rows, (n,), or None if training does not stop early.
 
         A tenth of the rows is held out, stratified by class and by whether S is known. With
         `groups`, a tenth of the groups is held out instead, and no group is split. The random draw

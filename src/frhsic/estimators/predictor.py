@@ -206,7 +206,9 @@ class ParityEstimator(ParityModel, ABC):
         groups: Any,
         control_features: Any = None,
     ) -> tuple[LabelledRows, np.ndarray, np.ndarray] | None:
-        """Fit the predictor. Return rows with out-of-fold η and m, or None without attributes."""
+        """Fit the predictor. Return rows with out-of-fold η and m, or None if there are no
+        attributes.
+        """
         sample_weight, cv, X, y, sensitive_features, groups, controls = weighted_rows(
             sample_weight, self.cv, X, y, sensitive_features, groups, control_features
         )

@@ -243,7 +243,7 @@ class Prototypes:
         return np.asarray(costs)
 
     def nearest(self, targets: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """Return the prototype with the smallest a for each row, (n,)."""
+        """Return the prototype with the smallest `a` for each row, (n,)."""
         return np.asarray(self.costs(self.distances(targets), means).argmin(axis=0))
 
     def choice(self, distances: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -246,10 +246,10 @@ class Solution:
     def _gap_units(
         self, sample: LabelledRows, eta: np.ndarray, limits: Mapping[str, tuple[Limit, ...]]
     ) -> list[float]:
-        """Return the divisor of the gap for each attribute while solving: the limit or the size of
-        the gap, relative to the smallest of these numbers. Gaps in scores are used in place of gaps
-        in ranks, which matters only if some attributes have numbers as limits and others have
-        shares.
+        """Return the number by which the gap for each attribute is divided during solving: the
+        limit or the size of the gap, relative to the smallest of these numbers. Gaps in scores are
+        used in place of gaps in ranks, which matters only if some attributes have numbers as limits
+        and others have shares.
         """
         scores = np.reshape(self.units.standard(eta), (len(eta), -1))
         if self.family.decides:

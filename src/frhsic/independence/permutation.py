@@ -162,7 +162,7 @@ def critical_value(null: Tensor, level: float) -> float:
 @dataclass(frozen=True)
 class Algorithm:
     r"""An algorithm for :math:`T_\pi`: a function of permutations (q, n), the number of
-    permutations that it takes at once, and its largest error.
+    permutations that it processes at once, and its largest error.
     """
 
     statistics: Callable[[Tensor], Tensor]

@@ -215,8 +215,8 @@ def _parse_text(text: str, measures: Sequence[str]) -> Limit:
         base = "base rate"
     if parts["base"] and not share:
         raise ValueError(
-            f"limit is {text!r}; a share of the base rate is a percentage: 'gdp <= 10% of base"
-            " rate'."
+            f"limit is {text!r}; write a share of the base rate as a percentage, such as 'gdp <="
+            " 10% of base rate'."
         )
     limit = _make_limit(name, value, base)
     if parts["sign"] and (parts["sign"] == ">=") != limit.is_lower_bound:
@@ -242,7 +242,7 @@ def _make_limit(name: str, value: float, base: Any) -> Limit:
             f"the limit on {name} is a share; pass a number, as in '{_example(name)}'."
         )
     if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"the limit on {name} is {value:g}; pass a number of 0 or more.")
+        raise ValueError(f"the limit on {name} is {value:g}; pass a nonnegative number.")
     return Limit(value, measure, among, None, base)
 
 

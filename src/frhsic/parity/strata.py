@@ -142,7 +142,8 @@ class Strata:
         lacking = [name for name in names if name not in table]
         if lacking:
             raise ValueError(
-                f"control_features lacks {', '.join(lacking)}; pass the same columns as in fit."
+                f"control_features lacks {', '.join(lacking)}; pass the same columns that you"
+                " passed to fit."
             )
         codes = np.column_stack([column.codes(table[column.name]) for column in self.columns])
         places = np.full([len(column.texts) + 1 for column in self.columns], self.other)

@@ -230,8 +230,8 @@ class Penalty(nn.Module, ABC):
             self._adapt(batch.z, batch.s)
         if any(buffer is not before.get(name) for name, buffer in self.named_buffers()):
             raise TypeError(
-                f"{type(self).__name__}.adapt replaced a buffer; change buffers in place"
-                " instead (copy_)."
+                f"{type(self).__name__}.adapt replaced a buffer; change buffers in place instead,"
+                " with copy_."
             )
 
     def forward(
@@ -278,8 +278,8 @@ class Penalty(nn.Module, ABC):
         s = columns(s, "s", m).to(z)
         if self.n_attributes is not None and s.shape[1] != self.n_attributes:
             raise ValueError(
-                f"s has {s.shape[1]} columns, but prepare got {self.n_attributes}; pass the"
-                " same attributes as in prepare."
+                f"s has {s.shape[1]} columns, but prepare got {self.n_attributes}; pass the same"
+                " attributes that you passed to prepare."
             )
         f = None if scores is None else columns(scores, "scores", m).to(z)
         return Batch(z, s, f, None if y is None else (columns(y, "y", m, width=1)[:, 0] == 1).to(z))
@@ -318,7 +318,7 @@ def columns(x: Tensor, name: str, rows: int | None = None, width: int | None = N
     _require_tensor(x, name)
     if x.ndim not in (1, 2) or x.numel() == 0:
         raise ValueError(
-            f"{name} has shape {tuple(x.shape)}; pass one row per observation: (m,) or (m,"
+            f"{name} has shape {tuple(x.shape)}; pass one row per observation, in shape (m,) or (m,"
             " columns)."
         )
     if rows is not None and x.shape[0] != rows:

@@ -336,11 +336,10 @@ def _unit(s: Tensor, scale: str) -> Tensor:
 
 
 def median_distance(x: Tensor) -> Tensor:
-    r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`,
-    also under vmap.
+    r"""Lower median of off-diagonal Euclidean distances, :math:`\mathrm{med}_{i<j} \|x_i - x_j\|`.
 
-    It equals :func:`frhsic.kernels.median_bandwidth`, but is a 0-d tensor on the device of `x`, and
-    zero if half of the pairs coincide.
+    It equals :func:`frhsic.kernels.median_bandwidth`, but is a 0-d tensor on the device of `x`,
+    works under vmap as well, and is zero if half of the pairs coincide.
 
     Examples
     --------

@@ -212,8 +212,8 @@ class Reader:
         name, code = content
         if self.given.get(name) is None:
             raise ValueError(
-                f"the code of its {name}, {code}, is not in the file. Pass it again:"
-                f" load(path, {name}=...)."
+                f"the code of its {name}, {code}, is not in the file. Pass {name} again: load(path,"
+                f" {name}=...)."
             )
         self.used.add(name)
         return self.given[name]

@@ -48,8 +48,8 @@ STOP_COSTS = (
 @dataclass(frozen=True)
 class Cost:
     """One line of the table of costs, as displayed; `was` and `change` are empty if there is
-    nothing to compare the score with. `reach` is the interval of `now`, if `change` contains the
-    interval of the change.
+    nothing to compare the score with. `reach` is the interval of `now`; it is given only if
+    `change` includes an interval.
     """
 
     key: str

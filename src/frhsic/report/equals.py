@@ -29,7 +29,7 @@ def equal_gaps(audit: Audit, s: str) -> Within | None:
 
 def equal_sentence(audit: Audit, s: str) -> str:
     """Return a sentence with the gap among people with the same controls, the gap among all people,
-    and their difference; empty without controls.
+    and their difference; empty if there are no controls.
     """
     within = equal_gaps(audit, s)
     if within is None:

@@ -620,7 +620,7 @@ def gap_size(head: Headline, audit: Audit) -> str:
 
 
 def meaning(head: Headline, audit: Audit) -> str:
-    """Return a sentence that defines the gap, with its size; empty without a gap."""
+    """Return a sentence that defines the gap, with its size; empty if there is no gap."""
     if head.gap is None or head.gap.key not in GAP_MEANINGS:
         return ""
     return fill(

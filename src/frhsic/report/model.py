@@ -44,7 +44,7 @@ class Stop:
 @dataclass(frozen=True)
 class ClassRates:
     """The mean probability of one of several classes, its actual share, and the gap by each
-    attribute in the share of rows for which it is the most probable class.
+    attribute in the share of rows for which this class is the most probable.
     """
 
     mean: float

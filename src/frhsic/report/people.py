@@ -199,7 +199,7 @@ def largest_error_sentence(report: Report, s: str) -> str:
 
 def _few_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     """Return a sentence that says that all groups are too small to compare scores with outcomes;
-    empty without outcomes.
+    empty if there are no outcomes.
     """
     errors = attribute.all_rows.curves.get("calibration_gdp")
     if errors is None or are_decisions(audit):
@@ -437,7 +437,7 @@ def _law_quantile(law: Law, share: float) -> float:
 
 
 def _actual(attribute: AttributeAudit, i: int) -> float | None:
-    """Return the mean outcome of a group; None without a target, or if there are few rows."""
+    """Return the mean outcome of a group; None if there is no target, or if there are few rows."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i]:
         return None

@@ -105,7 +105,7 @@ def trained_report(
     if model.frontier_ is None or model.choice_ is None:
         raise ValueError(
             "the model was fitted without sensitive_features, so there is no trade-off to report."
-            " Pass them to fit."
+            " Pass sensitive_features to fit."
         )
     labels = getattr(model, "classes_", None)
     shown = 1

@@ -172,8 +172,8 @@ def group_phrase(curve: Curve, i: int, name: str) -> str:
 
 
 def is_significant(number: Number | None, subject: Subject) -> bool:
-    """Return whether a number is significant, at a level of one minus the audit's confidence, by
-    its own p-value, which agrees with its interval.
+    """Return whether a number is significant by its own p-value, at a level of one minus the
+    audit's confidence; this agrees with the number's interval.
     """
     return number is not None and number.pvalue is not None and number.pvalue <= subject.level
 

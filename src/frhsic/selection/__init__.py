@@ -1,5 +1,5 @@
-"""Choose the weight of the penalty that meets a limit on validation rows, among models fitted with
-a grid of weights.
+"""Fit models with a grid of penalty weights, and choose a weight whose model meets a limit on
+validation rows.
 """
 
 from frhsic.selection.weights import LowGainWarning, Selection, select_weight

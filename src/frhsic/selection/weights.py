@@ -561,13 +561,13 @@ def _split_rows(
     if isinstance(validation, str) or len(validation) not in (3, 4):
         given_as = "is text" if isinstance(validation, str) else f"has {len(validation)} elements"
         raise ValueError(
-            f"validation {given_as}; pass a share of the rows, or (X, y, sensitive_features) or (X,"
+            f"validation {given_as}; pass a share of the rows, (X, y, sensitive_features), or (X,"
             " y, sensitive_features, groups)."
         )
     if given.groups is not None and len(validation) == 3:
         raise ValueError(
-            "groups are those of the training rows; pass the groups of `validation` as its fourth"
-            " element."
+            "`groups` contains the groups of the training rows; pass the groups of `validation` as"
+            " its fourth element."
         )
     X, y, s, *more = validation
     return given, HeldOutRows.from_arrays(X, y, s, more[0] if more else None, seed)

@@ -26,6 +26,7 @@ from frhsic.tables.columns import (
     examples,
     fold_text,
     is_text,
+    list_names,
     quote_names,
     replace_values,
     row_number,
@@ -138,7 +139,7 @@ def text_problems(cells: pd.DataFrame, schema: Schema, decimal: str | None) -> I
     for word, counts in words.items():
         yield Problem(
             "missing code",
-            f"{word!r} is a value of {quote_names([*counts])}. If it means missing, treat it as"
+            f"{word!r} is a value of {list_names([*counts])}. If it means missing, treat it as"
             " missing.",
             tuple(counts),
             counts.total(),
@@ -442,7 +443,8 @@ def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certa
     return Problem(
         "text in numbers",
         f"{name!r} is read as text, since its numbers have units: {examples(with_unit)}. To read it"
-        f" as numbers, convert them to {next(iter(units)).removeprefix('* ')!r}{taken}.",
+        f" as numbers, write all values in {next(iter(units)).removeprefix('* ')!r}{taken}, without"
+        " the unit.",
         (name,),
         len(with_unit),
         certainty,
@@ -464,7 +466,7 @@ def _limits_problem(limits: pd.Series[Any]) -> Problem:
         f"{name!r} is read as text, since some cells contain only a bound on a number:"
         f" {', '.join(counts[:3])}{', ...' if len(counts) > 3 else ''}, first in row"
         f" {row_number(limits, 0):,}. To read it as numbers, replace these cells with numbers, such"
-        f" as the bound itself or half of it, or leave them out ({absent}).",
+        f" as the bound itself or half of it, or treat them as missing ({absent}).",
         (name,),
         len(limits),
         option=replaced or absent,

@@ -14,9 +14,9 @@ from frhsic.tables.cells import text_problems
 from frhsic.tables.codes import clipped_problems, number_problems, unit_problems
 from frhsic.tables.columns import (
     absent_values,
+    list_names,
     missing_codes,
     parse_replacements,
-    quote_names,
     replace_values,
     require_present,
     to_pandas,
@@ -72,7 +72,7 @@ def left_out_notes(view: View) -> Iterator[Problem]:
     }
     for kind, note in notes.items():
         if names := view.left_out_as(kind):
-            text = f"{quote_names(names)} {inflect(note, len(names))}"
+            text = f"{list_names(names)} {inflect(note, len(names))}"
             yield Problem(kind, text, tuple(names), None, "certain")
     for name in view.left_out_as("number"):
         text = f"{name!r} seems to number the rows and is left out."
@@ -139,7 +139,7 @@ class Examined:
 
 
 def examine(check: TableCheck, roles: ColumnRoles, names: Sequence[str]) -> Examined:
-    """Read attributes, target and features, and add their problems to the check."""
+    """Read the attributes, the target and the features, and add their problems to the check."""
     s = find_attributes(check, roles.sensitive)
     outcome = find_target(check, roles.target, roles.positive) if roles.target else None
     view = View(check, roles, names, s)

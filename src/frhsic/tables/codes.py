@@ -217,14 +217,14 @@ def _far_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         occurs = _occurs_phrase(name, shown, total)
         next_value = plain_number(sign * ends[number])
         kind = "missing code"
-        text = f"{occurs} (next value: {next_value}). {_if_missing(number)}"
+        text = f"{occurs} (nearest other value: {next_value}). {_if_missing(number)}"
         if (rows[:number] < LEAST_CODED_ROWS).any():
             kind = "outlier"
             first = row_number(present[present.isin(far)], 0)
             remedy = "If [it is a mistake|they are mistakes], correct [it|them] or treat [it|them]"
             text = (
-                f"{occurs}, first in row {first:,}, far from the next value, {next_value}."
-                f" {inflect(remedy, number)} as missing."
+                f"{occurs} (first in row {first:,}) and {inflect('[is|are]', number)} far from the"
+                f" nearest other value, {next_value}. {inflect(remedy, number)} as missing."
             )
         codes = tuple(level_text(float(value)) for value in far)
         outlying = _are_outlying(ends[number - 1], ends[number], sign * middle)

@@ -387,8 +387,8 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     """
     if pd.api.types.is_complex_dtype(column):
         raise ValueError(
-            f"{name} is complex; Complex data not supported: pass real and imaginary parts as"
-            " columns."
+            f"Complex data not supported: {name} is complex; pass its real and imaginary parts as"
+            " separate columns."
         )
     if not pd.api.types.is_numeric_dtype(column):
         if column_kind(column) == "date":
@@ -408,7 +408,7 @@ def numbers(column: pd.Series[Any], name: str) -> np.ndarray:
     if np.isinf(result).any():
         shown = examples(column[np.isinf(result)])
         raise ValueError(
-            f"{name} contains infinite values: {shown}; replace them or drop those rows."
+            f"{name} contains infinite values: {shown}; replace these values, or drop their rows."
         )
     return result
 
@@ -419,7 +419,7 @@ def require_moderate(column: pd.Series[Any], values: np.ndarray, name: str) -> N
     if large.any():
         raise ValueError(
             f"{name} contains numbers that are too large to compute with:"
-            f" {examples(column[large])}. The limit is {_arrays.LARGEST_NUMBER:g}. Correct or empty"
+            f" {examples(column[large])}. The limit is {_arrays.LARGEST_NUMBER:g}. Correct or clear"
             " these cells, or rescale the column."
         )
 
@@ -500,7 +500,9 @@ def unify_spelling(
     several = [texts for texts in spellings.values() if len(texts) > 1]
     if not several:
         return column, []
-    shown = "; ".join(f"{quote_names(texts[1:6])} as {texts[0].strip()!r}" for texts in several[:3])
+    shown = "; ".join(
+        f"{list_names(texts[1:6])} into {texts[0].strip()!r}" for texts in several[:3]
+    )
     more = "; ..." if len(several) > 3 else ""
     joined = any(len({*map(fold_text, texts)}) > 1 for texts in several)
     signs = "case, whitespace, hyphens or periods" if joined else "case or whitespace"
@@ -514,6 +516,12 @@ def unify_spelling(
 def quote_names(names: Sequence[str]) -> str:
     """Return names in quotes, separated by commas."""
     return ", ".join(map(repr, names))
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names in quotes, with "and" before the last one."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 # Types of columns that are saved, by their names in pandas.

@@ -111,7 +111,8 @@ def _formats_sentence(name: str, shapes: list[str]) -> str:
     more = ", ..." if len(shapes) > MOST_FORMATS else ""
     return (
         f"{name!r} contains dates in {len(shapes)} formats:"
-        f" {', '.join(shapes[:MOST_FORMATS])}{more}. Write all of them as 2024-05-31"
+        f" {', '.join(shapes[:MOST_FORMATS])}{more}. Write all of them in one format, such as"
+        " 2024-05-31,"
     )
 
 
@@ -148,7 +149,7 @@ def month_problems(cells: pd.Series[Any]) -> Iterator[Problem]:
     elif len(shapes) > 1:
         text = f"{_formats_sentence(name, shapes)} in the file, or drop the column."
     else:
-        text += " Write them as 2024-05-31 in the file, or drop the column."
+        text += " Write them as dates such as 2024-05-31 in the file, or drop the column."
     yield Problem("dates", text, (name,), int(cells.isin(levels).sum()), option=option)
 
 

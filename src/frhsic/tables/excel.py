@@ -13,7 +13,7 @@ from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
 from frhsic.formatting import did_you_mean, format_count, inflect, printable
-from frhsic.tables.columns import level_text, quote_names
+from frhsic.tables.columns import level_text, list_names
 from frhsic.tables.problems import option_text
 from frhsic.tables.text import SHOWN_CHARACTERS, UNNAMED
 
@@ -74,12 +74,12 @@ class ExcelReader:
         if headers:
             option = option_text("sheet", (alike or [*headers])[0])
             notes.append(
-                f"The sheet {title!r} of {path.name} was read, but not {quote_names([*headers])}."
+                f"The sheet {title!r} of {path.name} was read, but not {list_names([*headers])}."
                 f" To read another sheet, pass its name, such as {option}."
             )
         if alike:
             notes.append(
-                f"{quote_names(alike)} {inflect('[has|have]', len(alike))} the same columns; to use"
+                f"{list_names(alike)} {inflect('[has|have]', len(alike))} the same columns; to use"
                 f" {inflect('[its|their]', len(alike))} rows, too, append them to the sheet"
                 f" {title!r}."
             )
@@ -139,16 +139,16 @@ def _find_sheet(
         title = chosen if chosen in headers else numbers.get(chosen, "")
         if title not in titles:
             raise ValueError(
-                f"{chosen!r} is neither the name nor the number of a sheet with cells."
-                f"{did_you_mean(chosen, titles)}"
+                f"{chosen!r} is neither the name nor the number of a nonempty"
+                f" sheet.{did_you_mean(chosen, titles)}"
             )
         return title
     best = max(titles, key=lambda title: len({*headers[title][1]} & {*named}))
     lacking = [name for name in named if name not in headers[best][1]]
     if lacking and len(headers) > 1:
         raise ValueError(
-            f"none of its sheets, {quote_names([*headers])}, has all the named columns; {best!r}"
-            f" lacks {quote_names(lacking)}.{did_you_mean(lacking[0], headers[best][1])}"
+            f"none of its sheets, {list_names([*headers])}, has all the named columns; {best!r}"
+            f" lacks {list_names(lacking)}.{did_you_mean(lacking[0], headers[best][1])}"
         )
     return best
 

@@ -18,6 +18,7 @@ from frhsic.tables.columns import (
     examples,
     feature,
     level_text,
+    list_names,
     quote_names,
     repeated_rows,
     row_number,
@@ -239,10 +240,10 @@ def late_problems(view: View) -> Iterator[Problem]:
     own = _name_words(view.target)
     ended = STATE_WORDS & own or SHORT_STATE.fullmatch(view.target.casefold())
     until = any(UNTIL_WORDS & words and own <= words for words in map(_name_words, durations))
-    subject = f"The name of {quote_names(late)} suggests a duration or state that is"
+    subject = f"The name of {list_names(late)} suggests a duration or state that is"
     remedy = "it"
     if len(late) > 1:
-        subject = f"The names of {quote_names(late)} suggest durations and states that are"
+        subject = f"The names of {list_names(late)} suggest durations and states that are"
         remedy = "both" if len(late) == 2 else "all of them"
     yield Problem(
         "known late",
@@ -375,9 +376,9 @@ def class_leaks(view: View) -> Iterator[Problem]:
 
 
 def later_problems(view: View) -> Iterator[Problem]:
-    """Yield a question about dates that are later than the first date in nearly all rows, except
-    dates of birth; and about columns whose names end in a later year than the name of the target or
-    an attribute.
+    """Yield a question about columns of dates, except dates of birth, that are later than the first
+    such column in nearly all rows; and a question about columns whose names end in a later year
+    than the name of the target or of an attribute.
 
     Examples
     --------
@@ -408,12 +409,12 @@ def later_problems(view: View) -> Iterator[Problem]:
     remedy = "If [it is|they are] also later than the decision, drop [it|them]."
     for names, when in (
         (late, f"{first!r} in nearly all rows"),
-        (named, f"{base!r}, by the years in the names"),
+        (named, f"{base!r}, judging by the years in their names"),
     ):
         if names:
             yield Problem(
                 "known late",
-                f"{quote_names(names)} {inflect('[is|are]', len(names))} later than {when}."
+                f"{list_names(names)} {inflect('[is|are]', len(names))} later than {when}."
                 f" {inflect(remedy, len(names))}",
                 tuple(names),
                 certainty="possible",
@@ -527,7 +528,7 @@ def joint_problems(view: View) -> Iterator[Problem]:
     late = inflect("[it is|one of them is]", len(leak.columns))
     yield Problem(
         "leak",
-        f"A linear model of {quote_names(leak.columns)} predicts the target of held-out rows almost"
+        f"A linear model of {list_names(leak.columns)} predicts the target of held-out rows almost"
         f" perfectly ({leak.name} {leak.score:.4g}). If {late} known only after the target, drop"
         " it.",
         leak.columns,

@@ -134,10 +134,10 @@ class TableFile:
         separator = "\t" if separator == "\\t" else separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
             raise ValueError(
-                f"the delimiter must be one character, such as ';', got {separator!r}."
+                f"the delimiter must be one character, such as ';'; got {separator!r}."
             )
         if decimal not in (None, ".", ","):
-            raise ValueError(f"the decimal separator must be '.' or ',', got {decimal!r}.")
+            raise ValueError(f"the decimal separator must be '.' or ','; got {decimal!r}.")
         kind = _file_kind(path)
         if sheet is not None and kind != "Excel":
             raise ValueError(f"{path.name} is not an Excel workbook; leave out --sheet.")
@@ -156,7 +156,7 @@ class TableFile:
             names = reader.names
         if len(names) > MOST_TABLE_COLUMNS:
             raise ValueError(
-                f"{path.name} has {len(names):,} columns; a table has at most"
+                f"{path.name} has {len(names):,} columns; a table may have at most"
                 f" {MOST_TABLE_COLUMNS:,}."
             )
         check_distinct(names, path.name)

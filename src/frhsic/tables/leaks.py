@@ -510,8 +510,8 @@ def _is_usual(values: np.ndarray) -> np.ndarray:
 
 
 def _joint_targets(y: np.ndarray, classes: int) -> list[np.ndarray]:
-    """Return an indicator of each class (n, classes), or of the second of two; for a number, the
-    number and, if it is positive, its logarithm.
+    """Return an indicator of each class (n, classes), or of the second class of two; for a numeric
+    target, the target and, if all values are positive, its logarithm.
     """
     if classes == 2:
         return [y[:, None]]

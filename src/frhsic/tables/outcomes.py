@@ -197,11 +197,11 @@ def label_problems(
     Examples
     --------
     >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
-    >>> [problem.text for problem in label_problems(labels)]
-    ["'Appr.' may mean the same as 'Approved' in 'loan', but counts as a separate label. ..."]
+    >>> [problem.text for problem in label_problems(labels)] ["'Appr.' may mean the same as
+    'Approved' in 'loan', but it counts as a separate label. ..."]
     >>> labels = pd.Series(["Female", "Male", "F"], name="sex")
-    >>> [problem.text for problem in label_problems(labels)]
-    ["'F' may mean the same as 'Female' in 'sex', but counts as a separate label. ..."]
+    >>> [problem.text for problem in label_problems(labels)] ["'F' may mean the same as 'Female' in
+    'sex', but it counts as a separate label. ..."]
     """
     labels = column.dropna().astype(str).value_counts().index.tolist()
     if len(labels) > MOST_ENCODED_LEVELS:
@@ -218,8 +218,8 @@ def label_problems(
             continue
         yield Problem(
             "labels",
-            f"{label!r} may mean the same as {longer!r} in {name!r}, but counts as a separate"
-            f" label. If so, replace {label!r}.",
+            f"{label!r} may mean the same as {longer!r} in {name!r}, but it counts as a separate"
+            f" label. If they mean the same, replace {label!r}.",
             (name,),
             int((texts == label).sum()),
             "likely" if same or (sense and sense == answer_sense(longer)) else "possible",

@@ -17,7 +17,7 @@ from frhsic.tables.columns import (
     fold_text,
     is_text,
     level_text,
-    quote_names,
+    list_names,
     repeated_rows,
 )
 from frhsic.tables.identifiers import (
@@ -106,7 +106,7 @@ def repeated_row_problems(view: View) -> Iterator[Problem]:
         yield Problem(
             "repeated rows",
             f"{repeated_phrase(repeated, len(view.table))} in every column, even"
-            f" {quote_names(keys)}. Leave out repeated rows, since otherwise {harm}.",
+            f" {list_names(keys)}. Leave out repeated rows, since otherwise {harm}.",
             tuple(keys),
             repeated,
             option="--drop-repeated",
@@ -173,7 +173,7 @@ def lost_classes(column: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[Pro
         rows = sum(lost.values())
         yield Problem(
             "groups",
-            f"Nearly all rows with {str(labels.name)!r} {quote_names([*lost])} ({rows:,}) have no"
+            f"Nearly all rows with {str(labels.name)!r} {list_names([*lost])} ({rows:,}) have no"
             f" value for {name!r}. Rows without a group are left out, so don't use {name!r} as"
             " groups.",
             (name,),
@@ -225,8 +225,8 @@ def panel_problems(view: View) -> Iterator[Problem]:
 
 
 def _agreement(table: pd.DataFrame, keys: pd.Series[Any]) -> float:
-    """Return by how much adjacent rows with the same key agree more than those with neighboring
-    keys, as a share of the possible increase, in the median column.
+    """Return how much more often adjacent rows agree if they have the same key than if they have
+    neighboring keys, as a share of the possible increase, in the median column.
     """
     present = keys.notna().to_numpy()
     codes = pd.factorize(keys[present], sort=True)[0]

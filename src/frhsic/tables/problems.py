@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from frhsic.formatting import capitalize
-from frhsic.tables.columns import quote_names
+from frhsic.tables.columns import list_names
 
 # Fewest rows for these checks, and the number of evenly spaced rows that they inspect.
 LEAST_SUSPECTED_ROWS = 50
@@ -160,7 +160,7 @@ def _settle_problem(problem: Problem, dropped: set[str], names: Sequence[str]) -
     options = [missing_option(name, problem.values) for name in rest]
     return replace(
         problem,
-        text=f"{problem.text} This is not needed if you drop {quote_names(own)}.",
+        text=f"{problem.text} This is not needed if you drop {list_names(own)}.",
         certainty="likely" if rest else "possible",
         option=" ".join(options) if rest else problem.option,
     )

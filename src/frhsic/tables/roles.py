@@ -61,7 +61,7 @@ class ColumnRoles:
             raise ValueError(f"{self.target!r} is both the target and a sensitive attribute.")
         if len(set(self.sensitive)) < len(self.sensitive):
             raise ValueError(
-                f"name each sensitive attribute only once, got {', '.join(self.sensitive)}."
+                f"name each sensitive attribute only once; got {', '.join(self.sensitive)}."
             )
         chosen = [
             name for pattern in self.features or ("*",) for name in expand(pattern, names, table)

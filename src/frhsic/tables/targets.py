@@ -18,8 +18,8 @@ from frhsic.tables.columns import (
     fold_spelling,
     fold_text,
     level_text,
+    list_names,
     numbers,
-    quote_names,
     unify_spelling,
 )
 
@@ -149,7 +149,7 @@ def _merge_answers(column: pd.Series[Any]) -> tuple[pd.Series[Any], list[str]]:
     if not several or not all(answers):
         return column, []
     first = {label: labels[0] for labels in several for label in labels}
-    shown = "; ".join(f"{quote_names(labels[1:])} as {labels[0]!r}" for labels in several)
+    shown = "; ".join(f"{list_names(labels[1:])} into {labels[0]!r}" for labels in several)
     rows = sum(int(counts[label]) for labels in several for label in labels[1:])
     merged = column.astype(object).map(lambda label: first.get(label, label), na_action="ignore")
     note = f"Answers in {str(column.name)!r} with the same meaning are merged: {shown}"

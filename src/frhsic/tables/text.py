@@ -132,17 +132,19 @@ class TextReader:
         if titles:
             first = next(filter(None, titles[0]))
             notes.append(
-                f"The table in {path.name} begins on line {header_lines - _height(header) + 1};"
-                f" {format_count(len(titles), 'line')} above it, {_quote_line(first)},"
+                f"The table in {path.name} begins on line {header_lines - _height(header) + 1}."
+                f" The {inflect(f'[line|{len(titles)} lines]', len(titles))} above it"
+                f" ({_quote_line(first)}{', ...' if len(titles) > 1 else ''})"
                 f" {inflect('[was|were]', len(titles))} left out."
             )
         if footer := reader.footer:
             last = inflect(f"The last [line|{len(footer)} lines]", len(footer))
             shown = ", ".join(map(_quote_line, footer[:SHOWN_LINES]))
             more = ", ..." if len(footer) > SHOWN_LINES else ""
+            reason = "because [it looks like a remark or a total|they look like remarks or totals]"
             notes.append(
-                f"{last} of {path.name}, {shown}{more}, {inflect('[was|were]', len(footer))} left"
-                " out as remarks or totals."
+                f"{last} of {path.name}, {shown}{more},"
+                f" {inflect(f'[was|were] left out {reason}', len(footer))}."
             )
         if delimiter not in (usual, separator):
             notes.append(f"{path.name} was read with {SEPARATORS[delimiter]} between fields.")
@@ -150,8 +152,8 @@ class TextReader:
             notes.append(f"{path.name} was read with decimal commas.")
         if encoding is None and found_encoding in WINDOWS:
             notes.append(
-                f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. Pass another"
-                " encoding with --encoding, such as cp1250."
+                f"{path.name} is not UTF-8; it was read as {WINDOWS[found_encoding]}. If that is"
+                " wrong, pass another encoding, such as cp1250, with --encoding."
             )
         return replace(reader, notes=tuple(notes))
 
@@ -256,8 +258,8 @@ def _encoding(path: Path, known: str | None, max_bytes: int | None) -> tuple[str
         except LookupError:
             break
     raise ValueError(
-        f"it is not text in the encoding {known or 'utf-16'}; pass the right one with --encoding,"
-        " such as cp1252"
+        f"it is not text in the encoding {known or 'utf-16'}; pass the right encoding with"
+        " --encoding, such as cp1252"
     )
 
 

@@ -118,7 +118,8 @@ class TrainingTable:
         if self.classes is not None and len(np.unique(labels)) < 2:
             raise ValueError(
                 f"all {len(labels):,} rows drawn for training have the target {labels[0]!r}, since"
-                f" {self.name} has too few rows with the other value. Pass more of them."
+                f" {self.name} has too few rows with the other value. Pass more rows with this"
+                " value."
             )
         for rows in (train, held):
             check_varies(

@@ -119,8 +119,8 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A table with the roles of its columns, which searches for problems examine: its cells as they
-    were read, and its attributes, target and features as they would be read with the suggested
+    """A table with the roles of its columns, as examined by the searches for problems: its cells as
+    they were read, and its attributes, target and features as they would be read with the suggested
     options.
 
     Properties that depend on problems are computed once, when a search first needs them; only the
@@ -160,7 +160,7 @@ class View:
 
     @property
     def target(self) -> str:
-        """Name of the target; empty without one."""
+        """Name of the target; empty if there is none."""
         return self.roles.target or ""
 
     @cached_property

@@ -155,8 +155,8 @@ class TrainingData:
             weights = more[0].squeeze(1)
             if bool((weights < 0).any()) or not bool(weights.sum() > 0):
                 raise ValueError(
-                    "sample_weight is negative in some row, or 0 in all; pass nonnegative"
-                    " weights, with at least one positive."
+                    "sample_weight is negative in at least one row, or 0 in all rows; pass"
+                    " nonnegative weights, at least one of them positive."
                 )
             weights = weights / weights.mean()
         labelled = None
@@ -182,8 +182,8 @@ class TrainingData:
         shapes = {(p.rows, p.labelled, *p.widths, p.held_out is None) for p in parts}
         if len(shapes) != 1:
             raise ValueError(
-                "the splits differ in the number of rows, rows with S, columns of x, s, y or"
-                " weights, or in whether they have held-out rows:"
+                "the splits differ in the numbers of rows, of rows with S, or of columns of x, s, y"
+                " or weights, or in whether they have held-out rows:"
                 f" {', '.join(sorted(map(str, shapes)))}."
             )
 
@@ -198,13 +198,14 @@ class TrainingData:
     def __post_init__(self) -> None:
         if self.x.ndim != 3 or self.s.ndim != 3 or self.x.shape[:2] != self.s.shape[:2]:
             raise ValueError(
-                f"x has shape {tuple(self.x.shape)}, s {tuple(self.s.shape)}; expected (D, n, d)"
-                " and (D, n, q)."
+                f"x has shape {tuple(self.x.shape)} and s has shape {tuple(self.s.shape)}; pass"
+                " arrays of shape (D, n, d) and (D, n, q)."
             )
         for name, values in (("y", self.y), ("sample_weight", self.sample_weight)):
             if values is not None and values.shape != self.x.shape[:2]:
                 raise ValueError(
-                    f"{name} has shape {tuple(values.shape)}; expected {tuple(self.x.shape[:2])}."
+                    f"{name} has shape {tuple(values.shape)}; pass an array of shape"
+                    f" {tuple(self.x.shape[:2])}."
                 )
         if 0 in self.x.shape:
             raise ValueError(f"x is empty: its shape is {tuple(self.x.shape)}.")

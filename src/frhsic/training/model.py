@@ -1,5 +1,5 @@
 """One model with its penalty, the stacked state of many models, and their forward pass (lines 4 to
-6).
+6 of the paper's algorithm).
 
 The tensors of M models are stacked along a leading axis. Members are laid out as (G, K): G groups
 of K members that share (seed, split), and therefore initial weights, batches and the penalty's

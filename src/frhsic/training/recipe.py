@@ -251,7 +251,7 @@ class Recipe(Training):
         if not bool(suits.all()):
             raise ValueError(
                 f"y does not match task={self.task!r}; pass 0 and 1 for binary, 0, 1, 2, ... for"
-                " multiclass, finite numbers for regression."
+                " multiclass, or finite numbers for regression."
             )
         return int(y.max()) + 1 if self.task == "multiclass" else 1
 

@@ -247,8 +247,8 @@ class Fleet:
         if not isinstance(x, Tensor) or x.ndim not in (2, 3) or (x.ndim == 3 and len(x) <= most):
             shape = f"of shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
             raise ValueError(
-                f"x is {shape}; pass a tensor (n, d), or (D, n, d) with the rows of {most + 1}"
-                " splits."
+                f"x is {shape}; pass a tensor of shape (n, d), or of shape (D, n, d) with the rows"
+                f" of {most + 1} splits."
             )
         x = x.to(next(iter(self.parameters.values())))
         stacked = self.parameters | self.buffers

@@ -295,8 +295,8 @@ class TunedNetwork(Network):
         )
 
     def held_out(self, rows: int, method: str | None) -> int:
-        """Return a tenth of the rows, or none for adversaries, which learn during training and are
-        weak at first.
+        """Return the number of rows to hold out for early stopping: a tenth of the rows, or none
+        for adversaries, which learn during training and are weak at first.
         """
         return 0 if method in ("adv", "adv-text", "laftr", "hgr-networks") else rows // 10
 

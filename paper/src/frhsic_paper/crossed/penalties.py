@@ -82,7 +82,7 @@ class VariedHSIC(VariedUnit, HSIC):
 
 
 class VariedEIPM(VariedUnit, EIPM):
-    """FREM; the settings are the bandwidth on Z, and γ."""
+    """FREM; its settings are γ and the bandwidth of the kernel on Z."""
 
     gamma = setting(1)
 

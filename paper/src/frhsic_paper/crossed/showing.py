@@ -74,7 +74,9 @@ def standing(own: dict[str, Cost], way: str, others: Sequence[str], errors: floa
 
 
 def standings(cells: Cells, quantity: Quantity, with_s: bool, errors: float) -> Frame:
-    """Return the standing of every method in every cell of a quantity: columns way, base, table."""
+    """Return a frame with the standing of every method in every cell of a quantity; its other
+    columns are way, base and table.
+    """
     rows = []
     for (q, base, name), own in cells.items():
         ways = compared(list(own), with_s) if q == quantity else []

@@ -1,5 +1,5 @@
-"""The input and output of a method: a base with its settings on rows of a table, its regressions,
-and the points that the method yields.
+"""The input and output of a method: a base with its settings on rows of a table, the regressions of
+the base, and the points that the method yields.
 """
 
 from __future__ import annotations

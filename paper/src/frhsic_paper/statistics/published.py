@@ -20,8 +20,8 @@ from frhsic.kernels import Kernel
 def published_gamma_test(
     z: Any, s: Any, kernel_z: Kernel | None = None, kernel_s: Kernel | None = None
 ) -> IndependenceResult:
-    r"""The gamma test used for the published numbers, to reproduce them. It does not keep its
-    level.
+    r"""The gamma test used for the published numbers, to reproduce them. It does not hold its
+    nominal level.
 
     Its null mean of :math:`n\,\mathrm{HSIC}` is about :math:`\mu_K \mu_L`, where for unit-diagonal
     kernels it should be :math:`(1 - \mu_K)(1 - \mu_L)`, and its variance is far too small, so the

@@ -154,8 +154,8 @@ def _comparable(records: Sequence[Record], protocol: Protocol) -> Outcome:
 )
 @protocol_rule("ablation-kernel")
 def _gaussian_better(records: Sequence[Record], protocol: Protocol) -> Outcome:
-    """The rule is applied at the paper's λ = 5; slightly better means first or second of nine. Even
-    in the printed table, four pairs have a lower GDP than two Gaussian kernels.
+    """The rule is applied at the paper's λ = 5; 'slightly better' means first or second of nine.
+    Even in the printed table, four pairs have a lower GDP than two Gaussian kernels.
     """
     values = _means(records, protocol.gdp)
     if GAUSSIAN not in values:

@@ -275,8 +275,8 @@ def figures(results: Results) -> list[Drawn]:
 
 @page_style()
 def draw(published: Sequence[Record], corrected: Sequence[Record]) -> Figure:
-    """Draw λ̂_S against the bandwidth by the published rule and in double precision, with the
-    cut-offs.
+    """Draw λ̂_S against the bandwidth, computed by the published rule and in double precision, with
+    the cut-offs.
     """
     datasets = [d for d in DATASETS if _of([*published, *corrected], d)]
     figure, axes = panels(len(datasets) + 1)

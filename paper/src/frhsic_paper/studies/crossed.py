@@ -99,12 +99,12 @@ def _chosen_tables(options: Options) -> tuple[str, ...]:
 
 
 def bases(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables and bases."""
+    """Return the tables and the bases."""
     return {(name, base): 1 for name in _chosen_tables(options) for base in BASES}
 
 
 def tuned(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and the methods that have their own settings or weights."""
+    """Return the tables, the bases and the methods that have their own settings or weights."""
     return {
         (name, base, way): 1
         for name, base, way in final_units(protocol, options)
@@ -120,8 +120,8 @@ def _searched_on(base: str, way: str) -> str:
 
 
 def final_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables, bases and methods, starting with the slowest. The others are ordered by table,
-    so that units of networks, on the GPU, alternate with those on the CPU.
+    """Return the tables, the bases and the methods, starting with the slowest. The others are
+    ordered by table, so that units of networks, on the GPU, alternate with those on the CPU.
     """
     units = [
         (name, base, way)

@@ -25,8 +25,8 @@ from frhsic_paper.table import Cell, Column, Table, protocol_tables
 
 
 def grid(protocol: Protocol) -> Grid:
-    """Return the grid of variants: HSIC on all rows, on rows with Y = 1, and the default penalty on
-    rows with Y = 1.
+    """Return the grid of variants: HSIC on all rows, HSIC on rows with Y = 1, and the default
+    penalty on rows with Y = 1.
     """
     positive = {
         "published": partial(HSIC.published, condition="positive"),

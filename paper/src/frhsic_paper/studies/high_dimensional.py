@@ -82,7 +82,7 @@ ROUNDS = 5
 
 
 def time_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return devices and rounds."""
+    """Return the devices and the rounds."""
     count = len(DIMENSIONS) * len(TIMES[protocol.name].methods)
     rounds = options.limit_repeats(ROUNDS) if options.chosen_datasets(("adult",)) else 0
     return {
@@ -196,7 +196,7 @@ def true_hsic(dim_s: int) -> float:
 
 
 def error_units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return numbers of columns and rows."""
+    """Return the numbers of columns and of rows."""
     samples = ERRORS[protocol.name]
     count = options.limit_repeats(samples.repeats) * len(NAMES)
     return {(d, n): count for d in samples.dimensions for n in samples.sizes}
@@ -301,7 +301,7 @@ def error_table(errors: Sequence[Record]) -> Table:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return the seconds under each protocol, and the errors."""
+    """Return the tables of the seconds per epoch under each protocol, and of the errors."""
     times = protocol_tables("high-dimensional/time", "Seconds per epoch", time_table)(results)
     if errors := results.records("high-dimensional/error", CORRECTED.name):
         table = error_table(errors)

@@ -161,8 +161,8 @@ PROBES = {"R², linear probe": "probe_r2_linear", "R², probe on cosines": "prob
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return tables of heads and probes of the stored models, and of probes over all splits of the
-    sweep.
+    """Return the tables of heads and probes of the stored models, and of probes over all splits of
+    the sweep.
     """
     listed = []
     records, sweep = (results.records(name, CORRECTED.name) for name in ("leak", "tradeoff"))

@@ -183,8 +183,8 @@ def sentences(results: Results) -> list[str]:
 
 
 def tables(results: Results) -> list[Listed]:
-    """Return tables of the areas of both references by either GDP, and of the coordinates' mutual
-    information.
+    """Return the tables of the areas of both references by either GDP, and of the coordinates'
+    mutual information.
     """
     records = results.records("minority/models", "corrected")
     areas = [

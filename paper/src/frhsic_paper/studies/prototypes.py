@@ -93,7 +93,7 @@ MEASURES = {
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return tables and splits."""
+    """Return the tables and their splits."""
     repeats = range(options.limit_repeats(CHOSEN_REPEATS))
     return {(name, r): len(LIMITS) for name in options.chosen_datasets(DATASETS) for r in repeats}
 

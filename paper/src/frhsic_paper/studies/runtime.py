@@ -69,7 +69,7 @@ SETTINGS = {
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return devices, methods and numbers of rows."""
+    """Return the devices, the methods and the numbers of rows."""
     timing = SETTINGS[protocol.name]
     return {
         (device, method, n): timing.count

@@ -47,7 +47,7 @@ NEAR = 0.3
 
 
 def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
-    """Return devices, methods and numbers of rows."""
+    """Return the devices, the methods and the numbers of rows."""
     repeats = options.limit_repeats(REPEATS)
     return {
         (device, method, n): repeats
@@ -58,7 +58,9 @@ def units(protocol: Protocol, options: Options) -> dict[Unit, int]:
 
 
 def times(missing: Sequence[Unit], protocol: Protocol, options: Options) -> Iterator[list[Record]]:
-    """Yield the seconds of a value and its gradient, after an untimed one."""
+    """Yield the time in seconds of each evaluation of a value and its gradient, after one untimed
+    evaluation.
+    """
     for name, method, n in missing:
         device = torch.device(name)
         clock, seconds = synchronized_clock(device), []

@@ -111,7 +111,7 @@ def tables(results: Results) -> list[Listed]:
 
 
 def figures(results: Results) -> list[Drawn]:
-    """Return the frontiers of all datasets, also under a scale-free GDP."""
+    """Return the frontiers of all datasets, including those under a scale-free GDP."""
     drawn = protocol_figures("tradeoff", "Frontiers", draw, AT_THE_STAR, "pareto")(results)
     corrected = results.records("tradeoff", CORRECTED.name)
     if corrected:

@@ -467,7 +467,7 @@ def _held_out() -> Outcome:
 )
 def _one_hot(results: Results, protocol: Protocol) -> Outcome:
     """A case for each dataset with categories: the published files have more columns than
-    variables. ACS Income and MEPS have the codes as numbers.
+    variables. ACS Income and MEPS store the codes as numbers.
     """
     if not protocol.printed:
         ours = (f"{DATASET_NAMES[d]}: {ENTRIES[d].shape[1]} columns" for d in VARIABLES)

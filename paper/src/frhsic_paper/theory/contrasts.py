@@ -135,8 +135,8 @@ def localized_contrast(
     if float(weights.min()) < 0 or float(means.min()) <= 0:
         raise ValueError(
             f"the weights k_S(s, {at if versus is None else (at, versus)}) of the rows are all"
-            " zero, or some are negative. Pass a value that is nearer to rows, and a kernel on s"
-            " that is not negative."
+            " zero, or some are negative. Pass a value closer to the observed values of s, or a"
+            " nonnegative kernel on s."
         )
     g = KernelExpansion(means.new_tensor([1.0, -1.0])[: len(centers)] / means, centers)
     about = "its overall law" if versus is None else "that near another"
@@ -212,7 +212,7 @@ def _point(value: Any, s: Tensor) -> Tensor:
     row = torch.as_tensor(value, dtype=torch.float64, device=s.device).reshape(1, -1)
     if row.shape[1] != s.shape[1] or not bool(torch.isfinite(row).all()):
         raise ValueError(
-            f"the value of s is {value!r}; pass {s.shape[1]} finite number(s), one for each column"
-            " of s."
+            f"the value of s is {value!r}; pass one finite number for each column of s"
+            f" ({s.shape[1]})."
         )
     return row

@@ -127,7 +127,8 @@ class MLPEncoders:
             raise ValueError(
                 f"widths {self.widths} define {layers} layers, but there are"
                 f" {len(self.weight_bounds)} weight_bounds and {len(self.bias_bounds)} bias_bounds."
-                " Pass a weight bound and, if any, a bias bound for each layer."
+                " Pass one weight bound for each layer and, if the layers have biases, one bias"
+                " bound for each."
             )
         if self.activation not in ACTIVATIONS:
             raise ValueError(
@@ -139,7 +140,7 @@ class MLPEncoders:
             _arrays.require_positive(bound, "weight_bound")
         if any(not (math.isfinite(b) and b >= 0) for b in self.bias_bounds):
             raise ValueError(
-                f"bias_bounds are {self.bias_bounds}; pass finite numbers that are not negative."
+                f"bias_bounds are {self.bias_bounds}; pass finite nonnegative numbers."
             )
 
     @property
@@ -281,8 +282,8 @@ def train_to_population(hsic_train: float, uniform: Certificate) -> Certificate:
     """
     if not 0 <= hsic_train <= 1:
         raise ValueError(
-            f"hsic_train is {hsic_train}; pass the biased HSIC on the rows, under unit-diagonal"
-            " kernels."
+            f"hsic_train is {hsic_train}; pass the biased HSIC of the rows, computed with"
+            " unit-diagonal kernels."
         )
     return replace(
         uniform,

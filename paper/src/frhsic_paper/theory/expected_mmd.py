@@ -104,8 +104,8 @@ def causal_necessity(
     z = z[..., None] if z.ndim == 2 else z
     if z.ndim != 3 or z.numel() == 0 or not bool(torch.isfinite(z).all()):
         raise ValueError(
-            f"representations have shape {tuple(z.shape)}; pass finite numbers of shape"
-            " (interventions, units, columns)."
+            f"representations have shape {tuple(z.shape)}; pass an array of finite numbers, of"
+            " shape (interventions, units, columns)."
         )
     values = _tensors.matrix(s, "s").to(z)
     if values.shape[0] != z.shape[0] or values.shape[0] < 2:

@@ -100,7 +100,8 @@ class FiniteLaw:
             gram = _tensors.matrix(given, name).to(p)
             if tuple(gram.shape) != (size, size):
                 raise ValueError(
-                    f"{name} has shape {tuple(gram.shape)}; for this table pass {(size, size)}."
+                    f"{name} has shape {tuple(gram.shape)}; for this table, pass an array of shape"
+                    f" {(size, size)}."
                 )
             if not torch.allclose(gram, gram.T):
                 raise ValueError(f"{name} is not symmetric; pass the Gram matrix of a kernel.")
@@ -131,9 +132,9 @@ class FiniteLaw:
         values, group, counts = torch.unique(s, dim=0, return_inverse=True, return_counts=True)
         if 2 * int((counts == 1).sum()) > s.shape[0]:
             raise ValueError(
-                f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; most of its"
-                " conditional distributions are single rows. Round or bin s, or use gdp_certificate"
-                " and localized_contrast, which don't use them."
+                f"s has {values.shape[0]} distinct values in {s.shape[0]} rows; most of the"
+                " conditional distributions given s come from a single row. Round or bin s, or use"
+                " gdp_certificate and localized_contrast, which don't use them."
             )
         if values.shape[0] * s.shape[0] > CONTRAST_ENTRIES:
             raise ValueError(
@@ -214,8 +215,8 @@ def probability_table(table: Any) -> Tensor:
     p = _tensors.matrix(table, "table").detach().to(torch.float64)
     if float(p.min()) < 0 or abs(float(p.sum()) - 1) > 1e-9:
         raise ValueError(
-            f"table has entries from {float(p.min()):.3g} and sum {float(p.sum()):.9g}; "
-            "pass probabilities that sum to 1."
+            f"the smallest entry of table is {float(p.min()):.3g} and its entries sum to"
+            f" {float(p.sum()):.9g}; pass probabilities that sum to 1."
         )
     if float(p.sum(0).min()) <= 0:
         raise ValueError("a column of table sums to 0; drop the values of s that do not occur.")

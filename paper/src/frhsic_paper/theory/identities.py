@@ -79,7 +79,8 @@ def disintegration_identity(table: Any, witnesses: Any) -> Certificate:
     f = torch.as_tensor(witnesses, dtype=torch.float64)
     if f.ndim != 3 or tuple(f.shape[1:]) != tuple(p.shape) or f.shape[0] == 0:
         raise ValueError(
-            f"witnesses have shape {tuple(f.shape)}; pass (functions, {p.shape[0]}, {p.shape[1]})."
+            f"witnesses have shape {tuple(f.shape)}; pass an array of shape (functions,"
+            f" {p.shape[0]}, {p.shape[1]})."
         )
     excess, contrast, weights = _against_product(p)
     joint = (excess * f).sum((1, 2)).abs().max()
@@ -133,7 +134,7 @@ def decomposable_identity(table: Any, heads: Any) -> Certificate:
     g = torch.cat([g, -g])
     if g.shape[0] ** p.shape[1] > SELECTORS:
         raise ValueError(
-            f"{g.shape[0]} heads for {p.shape[1]} values of s are {g.shape[0] ** p.shape[1]}"
+            f"{g.shape[0]} heads for {p.shape[1]} values of s give {g.shape[0] ** p.shape[1]}"
             f" choices, more than {SELECTORS}; pass fewer heads or fewer values of s."
         )
     excess, contrast, weights = _against_product(p)

@@ -150,8 +150,9 @@ def plan(x: Tensor, kernel: Kernel, *, products: bool = True) -> KernelPlan | No
 
 
 def _exponents(kernel: Kernel, d: int) -> tuple[float, ...] | None:
-    """Return the factors on the squared differences in each of d columns, whose sum is minus the
-    base-2 logarithm of the kernel; None if the kernel is not Gaussian.
+    """Return the factors by which the squared differences in each of d columns are multiplied, so
+    that the sum of the products is minus the base-2 logarithm of the kernel; None if the kernel is
+    not Gaussian.
     """
     parts = kernel.kernels if isinstance(kernel, PerColumn) else (kernel,) * d
     gaussians = [part for part in parts if type(part) is Gaussian]
