@@ -469,10 +469,10 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.2,
             0.6,
-            "Target not reached: the gap by age is 40 % smaller (20 % to 60 %); the target was"
+            "Target perhaps reached: the gap by age is 40 % smaller (20 % to 60 %); the target was"
             " 50 %.",
         ),
-        (0.3, 0.49, "Target certainly missed: the gap by age is 40 % smaller (30 % to 49 %);"),
+        (0.3, 0.49, "Target missed: the gap by age is 40 % smaller (30 % to 49 %);"),
         (None, None, "Not judged: the gap by age goes from 0.0880 to 0.0440; the original gap"),
     ],
 )
@@ -494,7 +494,7 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     kind = "unclear"
     if start.startswith("Target reached"):
         kind = "kept"
-    elif start.startswith("Target certainly missed"):
+    elif start.startswith("Target missed"):
         kind = "not kept"
     assert verdict(report).kind == kind
     remarks = {

@@ -682,7 +682,7 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
 
 def shortfalls(report: Report) -> list[str]:
     """Return a sentence for each limit of the fit that is missed on the report's rows: a number
-    that the estimate exceeds, or a target that is certainly missed.
+    that the estimate exceeds, or a target that the interval excludes.
     """
     bad = ("not kept", "probably not kept")
     return [
