@@ -2269,16 +2269,17 @@ def test_without_a_limit_the_headline_is_about_the_largest_significant_gap():
     assert [verdict(Report(one)).attribute for one in (result, mixed)] == ["age", "hours"]
 
 
-def test_a_gap_of_0_among_other_limits_has_its_upper_bound():
+@pytest.mark.parametrize("estimate", [0.0, 0.0051])
+def test_a_gap_among_other_limits_that_may_be_0_has_its_upper_bound(estimate):
     tradeoff = samples.tradeoff()
     *stops, last = tradeoff.stops
-    point = replace(last.point, gaps=(Gap(0.0, 0.0, 0.0123),))
+    point = replace(last.point, gaps=(Gap(estimate, 0.0, 0.0123),))
     stops = (*stops, replace(last, point=point))
     report = Report(samples.audit(), tradeoff=replace(tradeoff, stops=stops))
     shown = render(report)
     assert "<span>≤ 0.012</span>" in shown
     assert "strictest limit; gap: ≤ 0.012" in text_of(shown)
-    assert "≤: upper bound; the gap is not significant." in text_of(shown)
+    assert "≤: not significant; upper end of the interval." in text_of(shown)
     assert "≤" not in text_of(render(replace(report, tradeoff=tradeoff)))
     assert stop_gap(Gap(0.0, 0.0, 0.0)) == "0"  # the scores are all the same
 

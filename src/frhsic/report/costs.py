@@ -267,8 +267,8 @@ def _requests_phrase(tradeoff: TradeOff, texts: Sequence[str | float | None]) ->
 
 
 def stop_gap(gap: Gap) -> str:
-    """Return a gap for a narrow column, or only its upper bound if the estimate is 0."""
-    if gap.value == 0 < gap.high:
+    """Return a gap for a narrow column, or only the upper end of an interval that includes 0."""
+    if gap.low <= 0 < gap.high:
         return say("bound", high=gap.high)
     return format_estimate(gap.value)
 
