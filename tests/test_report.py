@@ -63,6 +63,7 @@ from frhsic.report.people import (
     group_judgement,
     groups,
     groups_note,
+    listed_groups,
     picture,
     sort_groups,
     trend_sentence,
@@ -344,7 +345,7 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
 
 def test_the_furthest_group_may_be_chance():
     wide = replace(samples.curve(), low=(0.0,) * 81, high=(1.0,) * 81)
-    assert "not significantly different" in worst_sentence(
+    assert ", which is not significantly different from the overall average, 0." in worst_sentence(
         Report(with_curve(samples.audit(), wide)), "age"
     )
     strict = replace(
@@ -644,7 +645,7 @@ def test_the_gap_in_decisions_is_beside_that_of_the_scores():
     ("most", "sentence"),
     [
         (0.37, "The gap in decisions (the share of people with a score above 0.5) is at most 37"),
-        (0.38, "These rows do not show how large the gap by age is in the share of people with a"),
+        (0.38, "There are too few people to say how much the share with a score above 0.5 varies"),
     ],
 )
 def test_a_gap_in_decisions_that_may_be_as_large_as_possible_is_not_known(most, sentence):
@@ -1584,7 +1585,7 @@ def test_a_gap_is_not_measured_if_each_mean_covers_most_people(groups):
     assert verdict(free).sentence == verdict(limited).sentence == told
     assert "at most" not in shown
     assert "gap" not in closing_lines(limited)
-    assert "These rows do not show how large the gap by distance is in the share of" in shown
+    assert "There are too few rows to say how much the share with a score above 0.5 varies" in shown
 
 
 def test_a_limit_that_a_coarse_gap_certainly_exceeds_is_exceeded():
@@ -1658,16 +1659,31 @@ def test_errors_that_no_single_group_shows_are_said_to_change_along_the_attribut
     outcome = pd.Series((random.random(4_000) < chance).astype(int), name="insured")
     settings = Settings(fast=True, resamples=50)
 
-    def said(score: Any, outcome: Any = outcome) -> str:
-        scores = pd.Series(score, name="score")
-        result = audit(scores, pd.Series(age, name="age"), outcome, settings=settings)
-        return worst_sentence(Report(result), "age")
+    def report(score: Any, weights: Any = None) -> Report:
+        scores, ages = pd.Series(score, name="score"), pd.Series(age, name="age")
+        return Report(audit(scores, ages, outcome, settings=settings, sample_weight=weights))
+
+    def said(score: Any) -> str:
+        return worst_sentence(report(score), "age")
 
     noise = 0.01 * random.standard_normal(4_000)
     flat = said(0.82 + noise)
     assert flat.startswith("Errors vary with age: the mean score at ages 53 and over (649 people)")
     assert "significantly too low, by 0.0" in flat
     assert "No group" not in flat
+    told, old = report(0.82 + noise), age >= 53
+    listed, *others = listed_groups(told, "age")
+    assert (listed.where, listed.rows) == ("ages 53 and over", 649)
+    assert group_judgement(listed, told.audit) in flat
+    assert listed.mean == pytest.approx(0.82 + noise[old].mean())
+    assert listed.actual == pytest.approx(outcome[old].mean())
+    assert others == groups(told, "age")
+    assert groups_note(told, "age").endswith(" The first row combines several groups.")
+    assert "ages 53 and over 649 0.82" in text_of(render(told), "groups")
+    weighted, *_ = listed_groups(report(0.82 + noise, np.linspace(1, 2, 4_000)), "age")
+    assert (weighted.where, weighted.mean) == ("ages 53 and over", None)
+    right = report(chance + noise)
+    assert listed_groups(right, "age") == groups(right, "age")
     assert said(chance + noise).startswith("No group is scored significantly too high or too low;")
     low = said(0.76 + noise)  # all are scored too low, the old more so
     assert low.startswith(("The mean score of all people is significantly too low", "Largest"))
@@ -1840,6 +1856,19 @@ def test_rates_of_decisions_that_no_score_reaches_are_not_shown():
     rates = ["true_positive_rate", "false_positive_rate", "auc", "log_loss"]
     assert shown(chance, threshold=0.5) == (rates, "")  # as was asked
     assert shown(chance + 0.2 * (chance > 0.35)) == (rates, "")
+
+
+@pytest.mark.parametrize("most", [0.3, 0.9])
+def test_a_numeric_target_has_no_decisions_unless_a_threshold_is_stated(most):
+    random = np.random.default_rng(3)
+    age = pd.Series(random.integers(20, 70, 2_000).astype(float), name="age")
+    rate = pd.Series(most * random.random(2_000) * (age / 70), name="rate")
+    score = pd.Series(rate * 0.9, name="predicted rate")
+    for threshold, decided in ((None, False), (0.2, True)):
+        report = Report(audit(score, age, rate, threshold=threshold, settings=FAST))
+        shown = unfolded(render(report)) + text(report)
+        assert ("0.2" in decision_gaps(report)) == decided
+        assert decided or not re.search("threshold|above 0.5", shown)
 
 
 def test_a_rate_has_its_number_of_rows_and_an_exact_interval():

@@ -181,6 +181,8 @@ def decision_sentence(report: Report) -> str:
     the decisions use and whether the model's own threshold is different.
     """
     subject = report.audit.subject
+    if score_noun(report.audit) == "prediction":
+        return ""
     if hidden := hidden_rates(report):
         return hidden
     if are_decisions(report.audit) or subject.threshold in (None, 0.5) or subject.threshold_stated:

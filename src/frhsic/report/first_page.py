@@ -218,9 +218,11 @@ def _standard_deviation(numbers: Population) -> float | None:
 
 def decision_gaps(report: Report) -> str:
     """Return a sentence with the gap in decisions by each attribute, unless the verdict is about
-    decisions or the gap in scores is the same.
+    decisions, the gap in scores is the same, or a numeric target has no stated threshold.
     """
     audit, tradeoff = report.audit, report.tradeoff
+    if score_noun(audit) == "prediction" and not audit.subject.threshold_stated:
+        return ""
     if are_decisions(audit) or hidden_rates(report) or (tradeoff and tradeoff.classes):
         return ""
     judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
