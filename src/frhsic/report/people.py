@@ -56,8 +56,8 @@ def rows_phrase(audit: Audit) -> str:
 
 
 def people_phrase(audit: Audit) -> str:
-    """Return whom the scores are about: people or, if rows belong to groups, what each group is."""
-    return audit.context.people or ("groups" if has_groups(audit) else "people")
+    """Return whom the scores are about: people or, if several rows may belong together, units."""
+    return audit.context.people or ("units" if has_groups(audit) else "people")
 
 
 def n_people(audit: Audit) -> int:

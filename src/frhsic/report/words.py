@@ -396,7 +396,7 @@ def warnings(audit: Audit) -> list[str]:
         "rows": rows,
         "share": rows.dropped / max(rows.given, 1),
         "subject": subject,
-        "units": audit.context.people or "groups",
+        "units": audit.context.people or "units",
     }
     lines = [say(key, **values) for key, true in remarks.items() if true]
     for attribute in audit.attributes:
