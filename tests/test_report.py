@@ -702,6 +702,22 @@ def test_targets_are_not_counted_as_met():
     assert not re.search(r"\bmet\b", " ".join(told))
 
 
+@pytest.mark.parametrize(
+    ("late", "named"),
+    [(("a", "b"), "a and b"), (("a", "b", "c", "d", "e"), "a, b, c and 2 more"), ((), None)],
+)
+def test_columns_that_may_be_known_late_are_named_before_the_signature(late, named):
+    full = samples.full()
+    context = replace(full.audit.context, late=late)
+    report = replace(full, audit=replace(full.audit, context=context))
+    told = " may be known only after the outcome. If so, the model cannot be used."
+    page = unfolded(render(report))
+    before, signed = page.split("A signature confirms")
+    assert (told in before) == (told in closing_lines(report).get("also", "")) == bool(late)
+    assert f"Values in {named}, or their absence,{told}" in before or not late
+    assert told not in signed
+
+
 def test_the_page_names_no_option_of_the_command():
     random = np.random.default_rng(3)
     age = pd.Series(random.integers(20, 70, 2_000).astype(float), name="age")
@@ -1618,10 +1634,10 @@ def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
     village = np.minimum(np.arange(3_000) // 50, 27)  # 27 of 50 rows, and one of the others
     grouped = scored(sample_weight=np.ones(3_000), groups=village)
     effective = f"{3_000**2 / (27 * 50**2 + 1_650**2):.0f}"
-    assert f"(as precise as {effective} groups of equal weight)" in surety(Report(grouped))
+    assert f"(as precise as {effective} units of equal weight)" in surety(Report(grouped))
     lines = warnings(grouped)
     assert not any("Check the largest weights" in line for line in lines)
-    told = f"The 28 groups count as only {effective} groups of equal size, so intervals are wide."
+    told = f"The 28 units count as only {effective} units of equal size, so intervals are wide."
     assert told in lines
 
 
@@ -1969,8 +1985,9 @@ def test_rows_in_groups_are_not_called_people():
     assert "3,000 rows of 1,000 applicants" in surety(Report(result))
     assert "The 3,000 rows belong to 1,000 applicants. Gaps" in " ".join(warnings(result))
     unnamed = replace(result, context=Context())
-    assert "3,000 rows of 1,000 groups" in surety(Report(unnamed))
-    assert "The 3,000 rows belong to 1,000 groups. Gaps" in " ".join(warnings(unnamed))
+    assert "3,000 rows of 1,000 units" in surety(Report(unnamed))
+    assert "The 3,000 rows belong to 1,000 units. Gaps" in " ".join(warnings(unnamed))
+    assert "the mean score of units with the same age" in text_of(render(unnamed))
     age = np.random.default_rng(8).integers(20, 70, 3_000)  # as in scored()
     start, end, rows, applicants = re.search(
         r"ages (\d+) to (\d+) \((\d+) rows of (\d+) applicants\)\. Their mean score",

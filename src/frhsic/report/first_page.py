@@ -91,6 +91,8 @@ MENTIONED = 0.01
 # If a score is better than a constant by no more than this many standard errors, the interval of
 # its advantage begins below half of the estimate.
 BARELY = 4
+# Columns that may be known only after the outcome and are named; the others are counted.
+MOST_LATE = 3
 # The number of rows that would settle a limit is stated if it is below this multiple of the audit's
 # rows.
 FAR = 100
@@ -169,6 +171,9 @@ def verdict(report: Report) -> Headline:
     poor = not _beats_constant(report.audit, by=2)
     if shrunk:
         others.insert(0, shrunk)
+    if late := report.audit.context.late:
+        more = [f"{len(late) - MOST_LATE} more"] if len(late) > MOST_LATE else []
+        others.append(say("late", names=join_names([*late[:MOST_LATE], *more])))
     if poor:
         sentence = f"{say('poor', noun=noun)} {sentence}"
     elif not _beats_constant(report.audit, by=BARELY):
