@@ -1049,7 +1049,7 @@ def limit_claim(head: Headline, truth: float, limit: float) -> Record:
 
 def aim_claim(head: Headline, reduction: float) -> Record:
     """Return whether a target is said to be reached, so the gap is reduced, or to be missed."""
-    starts = "Target reached", "Target certainly missed"
+    starts = "Target reached", "Target missed"
     reduced, missed = (head.sentence.startswith(start) for start in starts)
     return {"says": reduced or missed, "true": reduction < 0.5 if missed else reduction > SLACK}
 

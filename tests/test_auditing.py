@@ -370,7 +370,7 @@ def test_measures_of_dependence_use_one_row_of_each_group():
     )
     few = audit(z, age, groups=np.arange(300) % 19, settings=QUICK)
     assert few["s"].all_rows.get("hsic") is None
-    assert any("weights and groups leave only 19 rows" in line for line in words.warnings(few))
+    assert any("weights and units leave only 19 rows" in line for line in words.warnings(few))
 
 
 def test_what_heavy_weights_leave_out_is_said():

@@ -1310,10 +1310,14 @@ def test_a_level_or_a_missing_value_that_nearly_gives_the_target_away_is_asked_a
     assert leaks["place"]["rows"] == outside.sum()
     assert f"{shares[0]:.3g} % of which have the same target" in leaks["place"]["text"]
     assert f"compared with {shares[1]:.3g} % of the others" in leaks["place"]["text"]
+    shares = [100 * yes[rows].mean() for rows in (unsure, ~unsure)]
+    told = f"'history' ({shares[0]:.3g} % of {unsure.sum()} rows, {shares[1]:.3g} % of the others)"
     assert (
-        f"'history' ({unsure.sum()} rows, {100 * yes[unsure].mean():.3g} %"
+        f"class of the target is much more frequent in rows without a value: {told}. A"
         in (leaks["history"]["text"])
     )
+    file = TableFile.open(tmp_path / "people.csv")
+    assert {*read_training_table(file, ColumnRoles("paid", ["age"])).late} == {*leaks}
     assert "strong feature" not in [one["kind"] for one in problems]  # one voice
     assert "--drop size" in command
     assert "--drop place" not in command

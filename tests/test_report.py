@@ -63,6 +63,7 @@ from frhsic.report.people import (
     group_judgement,
     groups,
     groups_note,
+    listed_groups,
     picture,
     sort_groups,
     trend_sentence,
@@ -344,7 +345,7 @@ def test_the_worst_group_is_scored_most_wrongly_beyond_chance_or_else_furthest()
 
 def test_the_furthest_group_may_be_chance():
     wide = replace(samples.curve(), low=(0.0,) * 81, high=(1.0,) * 81)
-    assert "not significantly different" in worst_sentence(
+    assert ", which is not significantly different from the overall average, 0." in worst_sentence(
         Report(with_curve(samples.audit(), wide)), "age"
     )
     strict = replace(
@@ -469,10 +470,10 @@ def test_without_a_limit_of_the_audit_that_of_the_fit_is_judged(aim: str):
         (
             0.2,
             0.6,
-            "Target not reached: the gap by age is 40 % smaller (20 % to 60 %); the target was"
+            "Target perhaps reached: the gap by age is 40 % smaller (20 % to 60 %); the target was"
             " 50 %.",
         ),
-        (0.3, 0.49, "Target certainly missed: the gap by age is 40 % smaller (30 % to 49 %);"),
+        (0.3, 0.49, "Target missed: the gap by age is 40 % smaller (30 % to 49 %);"),
         (None, None, "Not judged: the gap by age goes from 0.0880 to 0.0440; the original gap"),
     ],
 )
@@ -494,7 +495,7 @@ def test_a_share_is_an_aim_that_the_estimate_reaches_and_an_interval_misses(low,
     kind = "unclear"
     if start.startswith("Target reached"):
         kind = "kept"
-    elif start.startswith("Target certainly missed"):
+    elif start.startswith("Target missed"):
         kind = "not kept"
     assert verdict(report).kind == kind
     remarks = {
@@ -644,7 +645,7 @@ def test_the_gap_in_decisions_is_beside_that_of_the_scores():
     ("most", "sentence"),
     [
         (0.37, "The gap in decisions (the share of people with a score above 0.5) is at most 37"),
-        (0.38, "These rows do not show how large the gap by age is in the share of people with a"),
+        (0.38, "There are too few people to say how much the share with a score above 0.5 varies"),
     ],
 )
 def test_a_gap_in_decisions_that_may_be_as_large_as_possible_is_not_known(most, sentence):
@@ -699,6 +700,22 @@ def test_targets_are_not_counted_as_met():
     ]
     assert head.kind == "kept"
     assert not re.search(r"\bmet\b", " ".join(told))
+
+
+@pytest.mark.parametrize(
+    ("late", "named"),
+    [(("a", "b"), "a and b"), (("a", "b", "c", "d", "e"), "a, b, c and 2 more"), ((), None)],
+)
+def test_columns_that_may_be_known_late_are_named_before_the_signature(late, named):
+    full = samples.full()
+    context = replace(full.audit.context, late=late)
+    report = replace(full, audit=replace(full.audit, context=context))
+    told = " may be known only after the outcome. If so, the model cannot be used."
+    page = unfolded(render(report))
+    before, signed = page.split("A signature confirms")
+    assert (told in before) == (told in closing_lines(report).get("also", "")) == bool(late)
+    assert f"Values in {named}, or their absence,{told}" in before or not late
+    assert told not in signed
 
 
 def test_the_page_names_no_option_of_the_command():
@@ -1584,7 +1601,7 @@ def test_a_gap_is_not_measured_if_each_mean_covers_most_people(groups):
     assert verdict(free).sentence == verdict(limited).sentence == told
     assert "at most" not in shown
     assert "gap" not in closing_lines(limited)
-    assert "These rows do not show how large the gap by distance is in the share of" in shown
+    assert "There are too few rows to say how much the share with a score above 0.5 varies" in shown
 
 
 def test_a_limit_that_a_coarse_gap_certainly_exceeds_is_exceeded():
@@ -1617,10 +1634,10 @@ def test_weights_that_leave_few_rows_are_said_on_the_first_screen():
     village = np.minimum(np.arange(3_000) // 50, 27)  # 27 of 50 rows, and one of the others
     grouped = scored(sample_weight=np.ones(3_000), groups=village)
     effective = f"{3_000**2 / (27 * 50**2 + 1_650**2):.0f}"
-    assert f"(as precise as {effective} groups of equal weight)" in surety(Report(grouped))
+    assert f"(as precise as {effective} units of equal weight)" in surety(Report(grouped))
     lines = warnings(grouped)
     assert not any("Check the largest weights" in line for line in lines)
-    told = f"The 28 groups count as only {effective} groups of equal size, so intervals are wide."
+    told = f"The 28 units count as only {effective} units of equal size, so intervals are wide."
     assert told in lines
 
 
@@ -1658,16 +1675,31 @@ def test_errors_that_no_single_group_shows_are_said_to_change_along_the_attribut
     outcome = pd.Series((random.random(4_000) < chance).astype(int), name="insured")
     settings = Settings(fast=True, resamples=50)
 
-    def said(score: Any, outcome: Any = outcome) -> str:
-        scores = pd.Series(score, name="score")
-        result = audit(scores, pd.Series(age, name="age"), outcome, settings=settings)
-        return worst_sentence(Report(result), "age")
+    def report(score: Any, weights: Any = None) -> Report:
+        scores, ages = pd.Series(score, name="score"), pd.Series(age, name="age")
+        return Report(audit(scores, ages, outcome, settings=settings, sample_weight=weights))
+
+    def said(score: Any) -> str:
+        return worst_sentence(report(score), "age")
 
     noise = 0.01 * random.standard_normal(4_000)
     flat = said(0.82 + noise)
     assert flat.startswith("Errors vary with age: the mean score at ages 53 and over (649 people)")
     assert "significantly too low, by 0.0" in flat
     assert "No group" not in flat
+    told, old = report(0.82 + noise), age >= 53
+    listed, *others = listed_groups(told, "age")
+    assert (listed.where, listed.rows) == ("ages 53 and over", 649)
+    assert group_judgement(listed, told.audit) in flat
+    assert listed.mean == pytest.approx(0.82 + noise[old].mean())
+    assert listed.actual == pytest.approx(outcome[old].mean())
+    assert others == groups(told, "age")
+    assert groups_note(told, "age").endswith(" The first row combines several groups.")
+    assert "ages 53 and over 649 0.82" in text_of(render(told), "groups")
+    weighted, *_ = listed_groups(report(0.82 + noise, np.linspace(1, 2, 4_000)), "age")
+    assert (weighted.where, weighted.mean) == ("ages 53 and over", None)
+    right = report(chance + noise)
+    assert listed_groups(right, "age") == groups(right, "age")
     assert said(chance + noise).startswith("No group is scored significantly too high or too low;")
     low = said(0.76 + noise)  # all are scored too low, the old more so
     assert low.startswith(("The mean score of all people is significantly too low", "Largest"))
@@ -1842,6 +1874,19 @@ def test_rates_of_decisions_that_no_score_reaches_are_not_shown():
     assert shown(chance + 0.2 * (chance > 0.35)) == (rates, "")
 
 
+@pytest.mark.parametrize("most", [0.3, 0.9])
+def test_a_numeric_target_has_no_decisions_unless_a_threshold_is_stated(most):
+    random = np.random.default_rng(3)
+    age = pd.Series(random.integers(20, 70, 2_000).astype(float), name="age")
+    rate = pd.Series(most * random.random(2_000) * (age / 70), name="rate")
+    score = pd.Series(rate * 0.9, name="predicted rate")
+    for threshold, decided in ((None, False), (0.2, True)):
+        report = Report(audit(score, age, rate, threshold=threshold, settings=FAST))
+        shown = unfolded(render(report)) + text(report)
+        assert ("0.2" in decision_gaps(report)) == decided
+        assert decided or not re.search("threshold|above 0.5", shown)
+
+
 def test_a_rate_has_its_number_of_rows_and_an_exact_interval():
     """Clopper and Pearson's interval of 10 of 16 is 35.4 to 84.8 %."""
     died = pd.Series(np.arange(2_000) < 16, name="died").astype(int)
@@ -1940,8 +1985,9 @@ def test_rows_in_groups_are_not_called_people():
     assert "3,000 rows of 1,000 applicants" in surety(Report(result))
     assert "The 3,000 rows belong to 1,000 applicants. Gaps" in " ".join(warnings(result))
     unnamed = replace(result, context=Context())
-    assert "3,000 rows of 1,000 groups" in surety(Report(unnamed))
-    assert "The 3,000 rows belong to 1,000 groups. Gaps" in " ".join(warnings(unnamed))
+    assert "3,000 rows of 1,000 units" in surety(Report(unnamed))
+    assert "The 3,000 rows belong to 1,000 units. Gaps" in " ".join(warnings(unnamed))
+    assert "the mean score of units with the same age" in text_of(render(unnamed))
     age = np.random.default_rng(8).integers(20, 70, 3_000)  # as in scored()
     start, end, rows, applicants = re.search(
         r"ages (\d+) to (\d+) \((\d+) rows of (\d+) applicants\)\. Their mean score",
@@ -2269,16 +2315,17 @@ def test_without_a_limit_the_headline_is_about_the_largest_significant_gap():
     assert [verdict(Report(one)).attribute for one in (result, mixed)] == ["age", "hours"]
 
 
-def test_a_gap_of_0_among_other_limits_has_its_upper_bound():
+@pytest.mark.parametrize("estimate", [0.0, 0.0051])
+def test_a_gap_among_other_limits_that_may_be_0_has_its_upper_bound(estimate):
     tradeoff = samples.tradeoff()
     *stops, last = tradeoff.stops
-    point = replace(last.point, gaps=(Gap(0.0, 0.0, 0.0123),))
+    point = replace(last.point, gaps=(Gap(estimate, 0.0, 0.0123),))
     stops = (*stops, replace(last, point=point))
     report = Report(samples.audit(), tradeoff=replace(tradeoff, stops=stops))
     shown = render(report)
     assert "<span>≤ 0.012</span>" in shown
     assert "strictest limit; gap: ≤ 0.012" in text_of(shown)
-    assert "≤: upper bound; the gap is not significant." in text_of(shown)
+    assert "≤: not significant; upper end of the interval." in text_of(shown)
     assert "≤" not in text_of(render(replace(report, tradeoff=tradeoff)))
     assert stop_gap(Gap(0.0, 0.0, 0.0)) == "0"  # the scores are all the same
 

@@ -687,6 +687,8 @@ class Context:
         Remarks of the author, which the report shows before other remarks.
     features
         Columns that the model uses to predict the score.
+    late
+        Those of them that may be known only after the outcome.
     origin
         Date and time, SHA-256 hashes of the files, and software versions; see :meth:`stamped`.
 
@@ -711,6 +713,7 @@ class Context:
     dropped: int = 0
     remarks: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     origin: dict[str, str] = field(default_factory=dict)
 
     def stamped(self, **files: Path | None) -> Context:

@@ -566,6 +566,7 @@ def report_fit(
                 source=data.name,
                 remarks=tuple(notes),
                 features=tuple(map(str, data.X)),
+                late=data.late,
                 dropped=fit.dropped,
                 given=fit.given,
             ),

@@ -181,6 +181,8 @@ def decision_sentence(report: Report) -> str:
     the decisions use and whether the model's own threshold is different.
     """
     subject = report.audit.subject
+    if score_noun(report.audit) == "prediction":
+        return ""
     if hidden := hidden_rates(report):
         return hidden
     if are_decisions(report.audit) or subject.threshold in (None, 0.5) or subject.threshold_stated:
@@ -267,8 +269,8 @@ def _requests_phrase(tradeoff: TradeOff, texts: Sequence[str | float | None]) ->
 
 
 def stop_gap(gap: Gap) -> str:
-    """Return a gap for a narrow column, or only its upper bound if the estimate is 0."""
-    if gap.value == 0 < gap.high:
+    """Return a gap for a narrow column, or only the upper end of an interval that includes 0."""
+    if gap.low <= 0 < gap.high:
         return say("bound", high=gap.high)
     return format_estimate(gap.value)
 

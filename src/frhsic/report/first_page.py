@@ -91,6 +91,8 @@ MENTIONED = 0.01
 # If a score is better than a constant by no more than this many standard errors, the interval of
 # its advantage begins below half of the estimate.
 BARELY = 4
+# Columns that may be known only after the outcome and are named; the others are counted.
+MOST_LATE = 3
 # The number of rows that would settle a limit is stated if it is below this multiple of the audit's
 # rows.
 FAR = 100
@@ -169,6 +171,9 @@ def verdict(report: Report) -> Headline:
     poor = not _beats_constant(report.audit, by=2)
     if shrunk:
         others.insert(0, shrunk)
+    if late := report.audit.context.late:
+        more = [f"{len(late) - MOST_LATE} more"] if len(late) > MOST_LATE else []
+        others.append(say("late", names=join_names([*late[:MOST_LATE], *more])))
     if poor:
         sentence = f"{say('poor', noun=noun)} {sentence}"
     elif not _beats_constant(report.audit, by=BARELY):
@@ -218,9 +223,11 @@ def _standard_deviation(numbers: Population) -> float | None:
 
 def decision_gaps(report: Report) -> str:
     """Return a sentence with the gap in decisions by each attribute, unless the verdict is about
-    decisions or the gap in scores is the same.
+    decisions, the gap in scores is the same, or a numeric target has no stated threshold.
     """
     audit, tradeoff = report.audit, report.tradeoff
+    if score_noun(audit) == "prediction" and not audit.subject.threshold_stated:
+        return ""
     if are_decisions(audit) or hidden_rates(report) or (tradeoff and tradeoff.classes):
         return ""
     judged = {check.attribute for check in checks(report) if check.key == "decision_gdp"}
@@ -682,7 +689,7 @@ def other_changes(report: Report, head: Headline) -> tuple[list[Change], list[st
 
 def shortfalls(report: Report) -> list[str]:
     """Return a sentence for each limit of the fit that is missed on the report's rows: a number
-    that the estimate exceeds, or a target that is certainly missed.
+    that the estimate exceeds, or a target that the interval excludes.
     """
     bad = ("not kept", "probably not kept")
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import ndtr
 
 from frhsic._pictures import Frame, Line, curve_svg, padded_range
@@ -33,9 +34,9 @@ attribute, and of single groups.
 @dataclass(frozen=True)
 class Group:
     """People with similar values of an attribute: who they are, how many rows they have and what to
-    call these rows (with `units`, including the number of people), their score before and now,
-    whether its band excludes the average, their outcome, and how much too high the score is, if the
-    error is significant.
+    call these rows (with `units`, including the number of people), their score before and now (None
+    if unknown), whether its band excludes the average, their outcome, and how much too high the
+    score is, if the error is significant.
     """
 
     where: str
@@ -43,7 +44,7 @@ class Group:
     people: str
     units: int | None
     was: float | None
-    mean: float
+    mean: float | None
     apart: bool
     actual: float | None
     error: float | None
@@ -55,8 +56,8 @@ def rows_phrase(audit: Audit) -> str:
 
 
 def people_phrase(audit: Audit) -> str:
-    """Return whom the scores are about: people or, if rows belong to groups, what each group is."""
-    return audit.context.people or ("groups" if has_groups(audit) else "people")
+    """Return whom the scores are about: people or, if several rows may belong together, units."""
+    return audit.context.people or ("units" if has_groups(audit) else "people")
 
 
 def n_people(audit: Audit) -> int:
@@ -156,11 +157,10 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
     s = attribute.name
     curves = attribute.all_rows.curves
     wide = curves.get(WINDOWS_KEY, curves["calibration_gdp"])
-    wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
+    worst = _worst_window(wide)
     change = _errors_change(attribute, audit)
     of = size_phrase(curves["calibration_gdp"], audit)
-    if wrong:
-        worst = max(wrong, key=lambda i: abs(wide.mean[i]))
+    if worst is not None:
         return say(
             "errors_where",
             start=say("errors_along", s=s) if change else "The",
@@ -177,6 +177,12 @@ def _wide_errors_sentence(attribute: AttributeAudit, audit: Audit) -> str:
         values = {"people": rows_phrase(audit), "count": n_comparisons(audit)}
         return say("errors_change", s=s, of=of, **values)
     return ""
+
+
+def _worst_window(wide: Curve) -> int | None:
+    """Return the position of the largest significant error; None if there is none."""
+    wrong = [i for i in wide.trusted_groups if _is_apart(wide, i)]
+    return max(wrong, key=lambda i: abs(wide.mean[i]), default=None)
 
 
 def largest_error_sentence(report: Report, s: str) -> str:
@@ -476,6 +482,44 @@ def groups(report: Report, s: str) -> list[Group]:
     return worst_groups
 
 
+def listed_groups(report: Report, s: str) -> list[Group]:
+    """Return the groups of the table: those of :func:`groups` or, if none of them has a significant
+    error, first the wide window with the largest one. The mean score of a window is not known if
+    rows are weighted.
+    """
+    audit = report.audit
+    curves = audit[s].all_rows.curves
+    listed = groups(report, s)
+    wide = curves.get(WINDOWS_KEY)
+    if wide is None or listed[0].actual is None or are_decisions(audit):
+        return listed
+    worst = _worst_window(wide)
+    if worst is None or listed[0].error is not None:
+        return listed
+    curve = curves["gdp"]
+    before = earlier_curve(report, s) if report.before else None
+    mean = was = actual = None
+    if audit.rows.effective is None:
+        inside = [i for i, x in enumerate(curve.grid) if wide.start[worst] <= x <= wide.end[worst]]
+        rows = [curve.rows[i] for i in inside]
+        mean = float(np.average([curve.mean[i] for i in inside], weights=rows))
+        actual = mean + wide.mean[worst]
+        if before and before.grid == curve.grid:
+            was = float(np.average([before.mean[i] for i in inside], weights=rows))
+    window = Group(
+        where=group_phrase(wide, worst, s),
+        rows=wide.rows[worst],
+        people=group_rows_phrase(wide, worst, audit),
+        units=wide.units[worst] if wide.units and has_groups(audit) else None,
+        was=was,
+        mean=mean,
+        apart=False,
+        actual=actual,
+        error=-wide.mean[worst],
+    )
+    return [window, *listed]
+
+
 def groups_note(report: Report, s: str) -> str:
     """Return a note about which groups are shown, and in which order."""
     audit, words = report.audit, WORDS["page"]
@@ -484,7 +528,9 @@ def groups_note(report: Report, s: str) -> str:
     values = {"s": s, "shown": min(count, MOST_GROUPS), "count": count, "of": of}
     values["comparisons"] = n_comparisons(audit)
     compared = has_outcomes(audit[s]) and not are_decisions(audit)
-    return fill(words["groups_note" if compared else "groups_farthest"], **values)
+    note = fill(words["groups_note" if compared else "groups_farthest"], **values)
+    combined = len(listed_groups(report, s)) > min(count, MOST_GROUPS)
+    return f"{note} {words['groups_combined']}" if combined else note
 
 
 def worst_sentence(report: Report, s: str) -> str:
@@ -514,7 +560,7 @@ def worst_sentence(report: Report, s: str) -> str:
         how = f", scored {group_judgement(group, audit)}"
         beside = ""
     elif not group.apart:
-        beside += say("near_average")
+        beside = say("near_average", overall=curve.overall)
     if group.error is None and group.actual is not None and not are_decisions(audit):
         level = f"{level} {_errors_sentence(attribute, audit)}"
     start = say(key, of=size_phrase(curve, audit, "among_size"))

@@ -311,7 +311,7 @@ def aim_sentence(check: LimitCheck, what: str) -> str:
     values = {"what": what, "reduced": reduced}
     if check.reduction is None:
         return say("not_judged", **values)
-    keys = {"kept": "reached", "not kept": "missed", "probably not kept": "not_reached"}
+    keys = {"kept": "reached", "not kept": "missed", "probably not kept": "perhaps_reached"}
     key = keys.get(verdict_phrase(check), "unsettled")
     asked = say("asked_most" if check.share > 1 else "asked_share", share=check.share)
     return say(key, **values, asked=asked)
@@ -396,7 +396,7 @@ def warnings(audit: Audit) -> list[str]:
         "rows": rows,
         "share": rows.dropped / max(rows.given, 1),
         "subject": subject,
-        "units": audit.context.people or "groups",
+        "units": audit.context.people or "units",
     }
     lines = [say(key, **values) for key, true in remarks.items() if true]
     for attribute in audit.attributes:

@@ -440,7 +440,7 @@ def one_sided_problems(view: View) -> Iterator[Problem]:
         for side in one_sided_rows(values, codes, view.count):
             share, other = (percent(round(part, 3)) for part in (side.share, side.other))
             if side.missing:
-                missing[name] = f"{name!r} ({side.rows:,} rows, {share} compared with {other})"
+                missing[name] = f"{name!r} ({share} of {side.rows:,} rows, {other} of the others)"
                 continue
             yield Problem(
                 "leak",
@@ -458,9 +458,9 @@ def one_sided_problems(view: View) -> Iterator[Problem]:
         more = f" and {len(missing) - MOST_ASKED} more" if len(missing) > MOST_ASKED else ""
         yield Problem(
             "leak",
-            "Targets in rows with and without a value are distributed very differently:"
+            "One class of the target is much more frequent in rows without a value:"
             f" {shown}{more}. A model would learn this from the missing values. If they are missing"
-            " because of the target, leave these rows out or drop the columns.",
+            " because of the target, drop the columns.",
             tuple(missing),
             certainty="possible",
             option=drop_option(*missing),

@@ -71,6 +71,8 @@ class TrainingTable:
         Column of row weights, or None.
     places
         Position of each row in the file, or None.
+    late
+        Features that may be known only after the target.
     schema
         Schema of the features in the file; None without a file.
     """
@@ -91,6 +93,7 @@ class TrainingTable:
     order: np.ndarray | None = None
     weights: np.ndarray | None = None
     places: np.ndarray | None = None
+    late: tuple[str, ...] = ()
     schema: Schema | None = None
     sensitive_schema: Schema | None = None
     lacking: dict[str, int] = field(default_factory=dict)
@@ -187,6 +190,7 @@ def read_training_table(
     if file.replacements:
         schema = ReplacingSchema(**vars(schema), replacements=file.replacements)
     notes = [*file.notes, *rows.note("used"), *map(str, check.sorted_problems)]
+    leaks = {name for one in check.problems if one.kind == "leak" for name in one.columns}
     groups = None
     if roles.groups is not None:
         cells = rows.frame[roles.groups].map(level_text)
@@ -211,6 +215,7 @@ def read_training_table(
         order=None if roles.order is None else table[roles.order].to_numpy(),
         weights=None if roles.weights is None else table[roles.weights].to_numpy(),
         places=rows.frame.index.to_numpy(),
+        late=tuple(name for name in examined.features if name in leaks),
         schema=schema.select(examined.features),
         sensitive_schema=schema.select(list(roles.sensitive)),
         lacking=rows.lacking,
