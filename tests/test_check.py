@@ -1987,6 +1987,24 @@ def test_footnote_marks_are_removed_from_numbers(tmp_path):
     assert not [one for one in again if one["certainty"] in ("error", "likely")]
 
 
+def test_limits_and_missing_values_stay_readable_beside_replaced_units(tmp_path):
+    table = people().astype({"age": str})
+    table.loc[:30, "age"] = ["<5", "-", "<5 km"] * 10 + ["7 km"]
+    options = ["--replace", "age=* km:*,<5 km:<5"]
+    problems, _ = problems_of(table, tmp_path, *options)
+    assert not [one for one in problems if one["certainty"] in ("error", "likely")]
+    assert [one["rows"] for one in problems if one["kind"] == "missing"] == [10]
+
+
+def test_rates_of_counties_are_not_taken_for_identifiers(tmp_path):
+    county = np.repeat(np.arange(80), 5)
+    table = people().assign(rate=[f"{2 + i / 10:.1f}%" for i in county], region=county % 10)
+    table = table.assign(wage=county % 7 + 0.5, tuition=county % 9 + 0.25, age=county + 20)
+    table.loc[0, "rate"] = "(%)"
+    _, command = problems_of(table, tmp_path)
+    assert "--groups" not in command
+
+
 def test_each_option_is_in_the_command_once():
     options = ["--drop decided", "--drop 'next --letter' --drop decided", "--drop-repeated"]
     options += ["--date-format %b-%y", "--date-format %d/%m/%Y", "--missing age=-9"]

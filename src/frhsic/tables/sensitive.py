@@ -31,7 +31,7 @@ from frhsic.tables.problems import (
     missing_option,
     replace_option,
 )
-from frhsic.tables.schema import DATE, SHORT_DATE, Schema, converted_numbers
+from frhsic.tables.schema import DATE, NUMBER_MARKS, SHORT_DATE, Schema, converted_numbers
 from frhsic.tables.view import TableCheck, View
 
 # Least difference between the mean targets of rows with and without an attribute, in standard
@@ -82,6 +82,8 @@ def _read_attribute(check: TableCheck, name: str) -> pd.Series[Any]:
     """Return an attribute whose cells are numbers or bands, and add its problems to the check."""
     words = f"sensitive attribute {name!r}"
     column = check.table[name]
+    if is_text(column) and check.decimal is not None:  # among numbers, "-" is a missing value
+        column = column.mask(column.str.strip().isin(NUMBER_MARKS))
     if is_text(column) and column.dropna().map(band).isna().any():
         require_numbers(check.cells[name], check.decimal, words)
     values, note = attribute(column, words)
