@@ -1910,6 +1910,7 @@ def test_replaced_values_are_read_as_the_new_ones_in_every_command(tmp_path):
         ("town=Bren:Biel", "people.csv has no value 'Bren' in column 'town'"),
         ("town=Bern", "write COLUMN=OLD:NEW, such as sex=M:male"),
         ("town=Bern:", "write COLUMN=OLD:NEW, such as sex=M:male"),
+        ("age=**:*", "has several asterisks, but only one"),
         ("town=Bern:Biel,Biel:Bern", "'Biel', which replaces 'Bern', is itself replaced"),
     ],
 )
@@ -1937,6 +1938,75 @@ def test_values_of_every_type_are_replaced_once_and_for_all(column, replaced):
     once = replace_values(column, {"99": "0"})
     assert [None if pd.isna(value) else value for value in once] == replaced
     pd.testing.assert_series_equal(replace_values(once, {"99": "0"}), once)
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "numbers"),
+    [
+        (["47.785 DM", "60.686,95", "69\u00a0485,23 DM"], ",", ["47785", "60.686,95", "69485,23"]),
+        (["47.785 DM", "3.25"], ".", ["47.785", "3.25"]),
+        (["47,785 DM", "1,047,785.5 DM", "2.5"], ".", ["47785", "1047785.5", "2.5"]),
+        (["3,5 DM", "4"], ".", ["3.5", "4"]),
+    ],
+)
+def test_numbers_without_their_unit_are_read_like_the_others(cells, decimal, numbers):
+    column = replace_values(pd.Series(cells), {"* dm": "*"}, decimal)
+    assert column.tolist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal"),
+    [(["47.785 DM", "60.686,95"], "."), (["1.250 DM", "12.5 DM"], ","), (["1,250 DM", "2,5"], ".")],
+)
+def test_numbers_with_a_unit_and_an_unclear_decimal_separator_are_refused(cells, decimal):
+    with pytest.raises(ValueError, match="is ambiguous"):
+        replace_values(pd.Series(cells), {"* DM": "*"}, decimal)
+
+
+def test_incomes_with_a_unit_in_a_file_with_decimal_commas_are_compared_with_features(tmp_path):
+    amounts = people()["income"] * 3 + 10_000
+    table = people().assign(income=[f"{x:,.2f}".translate({44: 46, 46: 44}) for x in amounts])
+    table["age"] = table["income"]
+    table.loc[::9, "age"] = [f"{x / 1000:.3f} DM" for x in amounts[::9]]
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False, sep=";")
+    options = ["--target", "paid", "--sensitive", "age", "--json"]
+    result = json.loads(CliRunner().invoke(app, ["check", str(path), *options]).output)
+    [error] = [one for one in result["problems"] if one["certainty"] == "error"]
+    assert error["option"] == "--replace 'age=* DM:*'"
+    assert "--drop income" in result["command"]
+    options += ["--replace", "age=* DM:*"]
+    result = json.loads(CliRunner().invoke(app, ["check", str(path), *options]).output)
+    assert "--drop income" in result["command"]
+    assert not [one for one in result["problems"] if one["certainty"] == "error"]
+
+
+def test_footnote_marks_are_removed_from_numbers(tmp_path):
+    table = people().astype({"age": str})
+    table.loc[:15, "age"] += "*"
+    problems, command = problems_of(table, tmp_path)
+    [error] = [one for one in problems if one["certainty"] == "error"]
+    assert (error["option"], error["rows"]) == (r"--replace 'age=* \*:*'", 16)
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert not [one for one in again if one["certainty"] in ("error", "likely")]
+
+
+def test_limits_and_missing_values_stay_readable_beside_replaced_units(tmp_path):
+    table = people().astype({"age": str})
+    table.loc[:30, "age"] = ["<5", "-", "<5 km"] * 10 + ["7 km"]
+    options = ["--replace", "age=* km:*,<5 km:<5"]
+    problems, _ = problems_of(table, tmp_path, *options)
+    assert not [one for one in problems if one["certainty"] in ("error", "likely")]
+    assert [one["rows"] for one in problems if one["kind"] == "missing"] == [10]
+
+
+def test_rates_of_counties_are_not_taken_for_identifiers(tmp_path):
+    county = np.repeat(np.arange(80), 5)
+    table = people().assign(rate=[f"{2 + i / 10:.1f}%" for i in county], region=county % 10)
+    table = table.assign(wage=county % 7 + 0.5, tuition=county % 9 + 0.25, age=county + 20)
+    table.loc[0, "rate"] = "(%)"
+    _, command = problems_of(table, tmp_path)
+    assert "--groups" not in command
 
 
 def test_each_option_is_in_the_command_once():

@@ -35,6 +35,7 @@ from frhsic.tables.columns import (
 from frhsic.tables.dates import month_problems, spreadsheet_problems
 from frhsic.tables.problems import Certainty, Problem, drop_option, missing_option, replace_option
 from frhsic.tables.schema import (
+    GROUP_SIGNS,
     NUMBER_MARKS,
     ColumnType,
     Schema,
@@ -85,7 +86,8 @@ WITH_UNIT = (
     rf"(?i)^(?:{LIMIT_SIGN})?[-+]?{_AMOUNT}\s*\+?\s*({_SPELLINGS}|%)\.?"
     rf"\s*(?:{OR_LESS}|{OR_MORE})?$"
 )
-MEASURED_CELL = rf"^[-+]?{_AMOUNT}\s*([^\W\d_]+|[^\w\s.,+%-])\.?$"
+MEASURED_CELL = rf"^{LIKE_NUMBER}\s*([^\W\d_]+|[^\w\s.,+%-])\.?$"
+FOOTNOTES = ("*", "\u2020", "\u2021")
 OF_ALL = rf"^({_AMOUNT})\s*/\s*([0-9]+)$"
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
@@ -248,30 +250,44 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     return plain
 
 
-def unit_replacements(cells: pd.Series[Any]) -> dict[str, str]:
-    """Return the replacements that convert cells to numbers in the most frequent unit, if nearly
+def unit_replacements(cells: pd.Series[Any], decimal: str = ".") -> dict[str, str]:
+    r"""Return the replacements that convert cells to numbers in the most frequent unit, if nearly
     all of them are numbers with the same unit or with units that can be converted. Return no
-    replacements if the cells can be read without any.
+    replacements if the cells can be read without any, or if their decimal separator is unclear.
+    Footnote marks count as units.
 
     Examples
     --------
     >>> unit_replacements(pd.Series(["2 km", "3.1 km", "850 m", "4"]))
     {'* km': '*', '* m': '0.001*'}
+    >>> print(*unit_replacements(pd.Series(["28*", "31", "45"])))
+    * \*
     >>> unit_replacements(pd.Series(["2 km", "3 kg"]))
     {}
     """
-    units = cells.str.extract(MEASURED_CELL)[0].str.casefold()
+    written = cells.str.extract(MEASURED_CELL)[2]
+    units = written.str.casefold()
     counts = units.value_counts()
     if counts.empty or (len(counts) == 1 and common_measure(cells)):
         return {}
-    known = units.notna() | cells.str.fullmatch(f"{LIKE_NUMBER}|{DETECTION_LIMIT}")
+    bare = cells.str.replace(GROUP_SIGNS, "", regex=True)
+    known = units.notna() | bare.str.fullmatch(f"{LIKE_NUMBER}|{DETECTION_LIMIT}")
     sizes = next((own for own in UNIT_SIZES if counts.index.isin(own).all()), {})
     few = counts.sum() <= FEW_WORDS * len(cells) or len(counts) > 1
-    if known.mean() < 1 - FEW_WORDS or (few and not sizes):
+    clear = sizes or counts.index.isin(FOOTNOTES).all()
+    if known.mean() < 1 - FEW_WORDS or (few and not clear):
         return {}
     usual = sizes.get(str(counts.index[0]), 1.0)
-    factors = {unit: sizes.get(unit, 1.0) / usual for unit in map(str, counts.index)}
-    return {f"* {unit}": f"{size:.6g}*" if size != 1 else "*" for unit, size in factors.items()}
+    replacements = {}
+    for unit in map(str, counts.index):
+        spelling = str(written[units == unit].mode()[0]).replace("*", r"\*")
+        factor = sizes.get(unit, 1.0) / usual
+        replacements[f"* {spelling}"] = f"{factor:.6g}*" if factor != 1 else "*"
+    try:
+        replace_values(cells, replacements, decimal)
+    except ValueError:
+        return {}
+    return replacements
 
 
 def _range_problems(column: ColumnType) -> Iterator[Problem]:
@@ -356,10 +372,10 @@ def _nearly_numbers(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
     alike = parse_numbers(bare, decimal).isna() & bare.str.fullmatch(LIKE_NUMBER)
     limits = wrong & bare.str.fullmatch(DETECTION_LIMIT)
     odd = wrong & ~limits & ~bare.map(reads_missing)
-    if wrong.any() and (units := unit_replacements(bare)):
-        names = {unit.removeprefix("* ") for unit in units}
+    if wrong.any() and (units := unit_replacements(bare, decimal)):
+        names = {unit.removeprefix("* ").casefold() for unit in units}
         known = any(names <= {*sizes} for sizes in UNIT_SIZES) or not "".join(names).isalpha()
-        yield units_problem(bare, units, "likely" if known else "possible")
+        yield units_problem(bare, units, decimal, "likely" if known else "possible")
         amounts = replace_values(bare, units, decimal)
         others = [*_nearly_numbers(amounts, decimal)]
         yield from others or number_problems(readable_numbers(amounts, decimal))
@@ -435,16 +451,23 @@ def _notation_problem(cells: pd.Series[Any], decimal: str, *, swapped: bool) -> 
     )
 
 
-def units_problem(cells: pd.Series[Any], units: dict[str, str], certainty: Certainty) -> Problem:
-    """Return a problem about numbers that have units and therefore cannot be read as numbers."""
+def units_problem(
+    cells: pd.Series[Any], units: dict[str, str], decimal: str, certainty: Certainty
+) -> Problem:
+    """Return a problem about numbers that have units or footnote marks and therefore cannot be read
+    as numbers.
+    """
     name = str(cells.name)
-    with_unit = cells[replace_values(cells, units) != cells]
+    with_unit = cells[replace_values(cells, units, decimal) != cells]
+    usual = next(iter(units)).removeprefix("* ").removeprefix("\\")
     taken = " (assumed for numbers without a unit)" if len(with_unit) < len(cells) else ""
+    parts = ("units", f"write all values in {usual!r}{taken}, without the unit")
+    if usual in FOOTNOTES:
+        parts = ("footnote marks", "remove these")
     return Problem(
         "text in numbers",
-        f"{name!r} is read as text, since its numbers have units: {examples(with_unit)}. To read it"
-        f" as numbers, write all values in {next(iter(units)).removeprefix('* ')!r}{taken}, without"
-        " the unit.",
+        f"{name!r} is read as text, since its numbers have {parts[0]}: {examples(with_unit)}. To"
+        f" read it as numbers, {parts[1]}.",
         (name,),
         len(with_unit),
         certainty,

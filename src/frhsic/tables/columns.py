@@ -35,6 +35,13 @@ NAMED_ID = re.compile(
 BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[\s._-]+(?=[^\W\d_])|(?<=[^\W\d_])\.+$")
 NUMBERS = ("integer", "floating", "mixed-integer-float")
 DURATIONS = ("time", "timedelta", "timedelta64")
+# Numbers in text, possibly with groups of three digits; what groups digits besides points and
+# commas; and numbers that are read by the decimal separator of the file.
+_GROUPED = r"([-+]?[0-9]+(?:[.,'\u2019\u00a0\u202f\u2009 ][0-9]{3})*(?:[.,][0-9]+)?)"
+_GAPS = re.compile(r"['\u2019\u00a0\u202f\u2009 ]")
+_BY_DECIMAL = re.compile(r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}")
+# The asterisk that stands for a number; one after a backslash stands for itself.
+_ASTERISK = re.compile(r"(?<!\\)\*")
 DATES = ("datetime", "datetime64", "date", "period", *DURATIONS)
 
 
@@ -224,6 +231,11 @@ def parse_replacements(texts: Sequence[str], names: Sequence[str]) -> dict[str, 
             old, _, new = map(str.strip, pair.rpartition(":"))
             if not old or not new:
                 sign = ""
+            if "*" in new and len(_ASTERISK.findall(old)) > 1:
+                raise ValueError(
+                    f"--replace {text}: {old!r} has several asterisks, but only one can stand for a"
+                    r" number. Write \* for one that is part of the cells, as in age=*\*:*."
+                )
             own[old] = new
         if not sign or not own:
             raise ValueError(
@@ -246,7 +258,7 @@ def replace_values(
     """Return a column with some values replaced. They are compared like the codes in
     :func:`mask_codes`; in text with decimal commas, the new numbers get decimal commas, too. An
     asterisk in both values stands for any number; a factor before the second asterisk multiplies
-    it.
+    it. In the old value, an asterisk after a backslash stands for itself.
 
     Examples
     --------
@@ -256,11 +268,20 @@ def replace_values(
     [3.0, 0.0]
     >>> replace_values(pd.Series(["2 km", "850m"]), {"* km": "*", "* m": "0.001*"}).tolist()
     ['2', '0.85']
+    >>> replace_values(pd.Series(["47.785 DM", "9,5"]), {"* DM": "*"}, ",").tolist()
+    ['47785', '9,5']
     """
     texts = {_code_key(old): new for old, new in replacements.items()}
+    values = column.dropna().unique()
     new: dict[Any, Any] = {}
-    for value in column.dropna().unique():
-        text = texts.get(_code_key(level_text(value)), _convert_unit(value, replacements))
+    by_decimal: list[str] = []
+    for value in values:
+        text = texts.get(_code_key(level_text(value)))
+        if text is None and (measured := _measured(value, replacements)):
+            number, factor = measured
+            if _BY_DECIMAL.fullmatch(number):
+                by_decimal.append(str(value))
+            text = f"{factor * float(_python_number(number, decimal or '.')):.10g}"
         if text is None:
             continue
         key = _code_key(text)
@@ -271,6 +292,12 @@ def replace_values(
             new[value] = text.replace(".", ",")
     if not new:
         return column
+    if by_decimal and (other := _other_decimal(values, replacements, decimal or ".")):
+        raise ValueError(
+            f"--replace: {by_decimal[0]!r} in column {str(column.name)!r} is ambiguous, since"
+            f" {other!r} doesn't have the decimal separator of the other columns,"
+            f" {decimal or '.'!r}. Write the numbers of this column alike in the file."
+        )
     replaced = column.astype(object).map(lambda value: new.get(value, value), na_action="ignore")
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = dict.fromkeys(new.get(level, level) for level in column.cat.categories)
@@ -278,23 +305,60 @@ def replace_values(
     return replaced.infer_objects()
 
 
-def _convert_unit(value: object, replacements: Mapping[str, str]) -> str | None:
-    """Return the number in text such as "850 m", converted to another unit by a replacement such as
-    "* m" with "0.001*"; None if no replacement applies.
+def _measured(value: object, replacements: Mapping[str, str]) -> tuple[str, float] | None:
+    """Return the number in text such as "850 m", as written, and the factor that converts it to
+    another unit by a replacement such as "* m" with "0.001*"; None if no replacement applies.
     """
     for old, new in replacements.items():
         factor = _code_key(new.removesuffix("*") or "1")
-        if "*" in old and new.endswith("*") and isinstance(factor, float):
-            number = r"\s*([-+]?[0-9]+(?:[.,][0-9]+)?)\s*"
-            pattern = re.escape(old.replace(" ", "")).replace(r"\*", number)
+        parts = _ASTERISK.split(old.replace(" ", ""))
+        if len(parts) == 2 and new.endswith("*") and isinstance(factor, float):
+            before, after = (re.escape(part.replace(r"\*", "*")) for part in parts)
+            pattern = rf"{before}\s*{_GROUPED}\s*{after}"
             if found := re.fullmatch(pattern, str(value).strip(), re.IGNORECASE):
-                return f"{factor * float(found[1].replace(',', '.')):.10g}"
+                return found[1], factor
     return None
 
 
-def absent_values(column: pd.Series[Any], values: Iterable[str]) -> list[str]:
+def _python_number(text: str, decimal: str) -> str:
+    """Return a number in text without separators of digits, and with a decimal point. Three digits
+    after the only separator are decimals if it is the decimal separator of the file.
+
+    Examples
+    --------
+    >>> _python_number("1.234,5", "."), _python_number("3,5", "."), _python_number("1,250", ".")
+    ('1234.5', '3.5', '1250')
+    """
+    bare = _GAPS.sub("", text)
+    signs = [sign for sign in bare if sign in ".,"]
+    point = signs[-1] if signs else decimal
+    if len(signs) > 1 and len({*signs}) == 1:
+        point = ""
+    elif _BY_DECIMAL.fullmatch(bare):
+        point = decimal
+    return "".join("." if sign == point else sign for sign in bare if sign not in {*".,"} - {point})
+
+
+def _other_decimal(
+    values: Iterable[Any], replacements: Mapping[str, str], decimal: str
+) -> str | None:
+    """Return a number among text, with or without a unit, whose decimal separator clearly isn't
+    that of the file; None if there is none.
+    """
+    other = "," if decimal == "." else "."
+    for value in filter(lambda value: isinstance(value, str), values):
+        number, _ = _measured(value, replacements) or (value.strip(), 1.0)
+        clear = re.fullmatch(_GROUPED, number) and not _BY_DECIMAL.fullmatch(number)
+        if clear and number.count(other) == 1 and number.rfind(other) > number.rfind(decimal):
+            return str(value)
+    return None
+
+
+def absent_values(
+    column: pd.Series[Any], values: Iterable[str], decimal: str | None = None
+) -> list[str]:
     """Return which of these values do not occur in a column."""
-    return [value for value in values if replace_values(column, {value: "*"}) is column]
+    return [value for value in values if replace_values(column, {value: "*"}, decimal) is column]
 
 
 def require_present(absent: Mapping[str, Sequence[str]], table: str) -> None:

@@ -241,7 +241,7 @@ class TableFile:
                     piece.index = pd.RangeIndex(place, place + len(piece))
                     for name in columns:
                         if name in absent:
-                            absent[name] = absent_values(piece[name], absent[name])
+                            absent[name] = absent_values(piece[name], absent[name], self.decimal)
                             new = self.replacements[name]
                             piece[name] = replace_values(piece[name], new, self.decimal)
                         if name in self.missing:

@@ -47,7 +47,7 @@ MOST_REPEATED = 50
 EQUALLY_MANY = 0.99
 MORE_ALIKE = 0.15
 # Text of numbers with decimals, and the share of such text above which a column contains no keys.
-DECIMALS = r"\s*[-+]?[0-9]+[.,][0-9]+\s*"
+DECIMALS = r"\s*[-+]?[0-9]+[.,][0-9]+\s*%?\s*"
 MOST_DECIMALS = 0.5
 # A column has values only for some classes if the target removes at least this share of the errors
 # in predicting which rows have a value.
@@ -206,7 +206,11 @@ def panel_problems(view: View) -> Iterator[Problem]:
         keys = unit_keys(table[name])
         levels = keys.nunique()
         rows = keys.count()
-        if levels <= most or column_kind(keys) not in ("number", "category"):
+        if (
+            name in view.attributes
+            or levels <= most
+            or column_kind(keys) not in ("number", "category")
+        ):
             continue
         if rows - levels < LEAST_REPEATED * rows or rows > MOST_REPEATED * levels:
             continue
@@ -337,7 +341,8 @@ def _contradicting_keys(values: pd.Series[Any], keys: pd.Series[Any]) -> tuple[A
 
 
 def is_decimal_text(column: pd.Series[Any]) -> bool:
-    """Return whether most cells of a column of text are numbers with decimals, which can't be keys.
+    """Return whether most cells of a column of text are numbers or percentages with decimals, which
+    can't be keys.
 
     Examples
     --------

@@ -31,7 +31,7 @@ from frhsic.tables.problems import (
     missing_option,
     replace_option,
 )
-from frhsic.tables.schema import DATE, SHORT_DATE, converted_numbers
+from frhsic.tables.schema import DATE, NUMBER_MARKS, SHORT_DATE, Schema, converted_numbers
 from frhsic.tables.view import TableCheck, View
 
 # Least difference between the mean targets of rows with and without an attribute, in standard
@@ -68,17 +68,22 @@ def _convert_units(check: TableCheck, name: str) -> None:
     so.
     """
     cells = check.cells[name].dropna().str.strip() if is_text(check.table[name]) else None
-    if cells is None or not (units := unit_replacements(cells)):
+    if cells is None or not (units := unit_replacements(cells, check.sign)):
         return
-    check.problems.append(units_problem(cells, units, "error"))
+    check.problems.append(units_problem(cells, units, check.sign, "error"))
     check.cells[name] = replace_values(cells, units, check.decimal)
-    check.table[name] = check.cells[name]
+    learned = Schema.learn(check.cells[[name]], decimal=check.decimal).columns[0]
+    columns = [learned if own.name == name else own for own in check.schema.columns]
+    check.schema = replace(check.schema, columns=tuple(columns))
+    check.table[name] = check.schema.select([name])(check.cells[[name]])[name]
 
 
 def _read_attribute(check: TableCheck, name: str) -> pd.Series[Any]:
     """Return an attribute whose cells are numbers or bands, and add its problems to the check."""
     words = f"sensitive attribute {name!r}"
     column = check.table[name]
+    if is_text(column) and check.decimal is not None:  # among numbers, "-" is a missing value
+        column = column.mask(column.str.strip().isin(NUMBER_MARKS))
     if is_text(column) and column.dropna().map(band).isna().any():
         require_numbers(check.cells[name], check.decimal, words)
     values, note = attribute(column, words)
