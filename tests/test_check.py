@@ -410,7 +410,7 @@ def test_a_guess_about_labels_of_the_target_is_a_question_to_be_decided_first(po
     assert asked["option"] == "--missing paid=refused"
     path = str(tmp_path / "people.csv")
     shown = CliRunner().invoke(app, ["check", path, "-t", "paid", "-s", "age", *positive]).stdout
-    assert len(possible) == 1 or "decide about 'paid' first (target labels): it changes" in shown
+    assert len(possible) == 1 or "decide on 'paid' first, since this decision changes" in shown
 
 
 def test_columns_that_are_empty_together_are_one_question(tmp_path):

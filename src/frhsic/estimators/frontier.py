@@ -166,7 +166,7 @@ class Frontier:
     first fold. :meth:`choose` compares these gaps with a limit. The lower ends of their intervals
     don't take into account the test for a gap of zero. `benchmarks/promise.py` measures the
     combined effect: among limits met by the upper end of a 95 % interval, the population gap was
-    larger than the limit for 24 of 1,800 (scores), 28 of 1,738 (ranks) and 46 of 1,800 (decisions),
+    larger than the limit for 16 of 1,116 (scores), 16 of 1,084 (ranks) and 46 of 1,800 (decisions),
     and at most 13 of 200 for one distribution and number of rows.
 
     Attributes
