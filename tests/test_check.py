@@ -410,7 +410,7 @@ def test_a_guess_about_labels_of_the_target_is_a_question_to_be_decided_first(po
     assert asked["option"] == "--missing paid=refused"
     path = str(tmp_path / "people.csv")
     shown = CliRunner().invoke(app, ["check", path, "-t", "paid", "-s", "age", *positive]).stdout
-    assert len(possible) == 1 or "decide about 'paid' first (target labels): it changes" in shown
+    assert len(possible) == 1 or "decide on 'paid' first, since this decision changes" in shown
 
 
 def test_columns_that_are_empty_together_are_one_question(tmp_path):
@@ -1194,7 +1194,7 @@ def test_of_several_possible_problems_the_leak_is_to_be_decided_first(tmp_path):
             CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"]).stdout
         )
     last = shown[0].splitlines()[-1]
-    assert "Of these 2, decide about 'answer' first (strong feature): a model that uses" in last
+    assert "Of these 2 problems, decide on 'answer' first, since a model that uses" in last
     assert shown[1].splitlines()[-1] == "The command omits the options for possible problems."
 
 
