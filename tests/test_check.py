@@ -1194,7 +1194,7 @@ def test_of_several_possible_problems_the_leak_is_to_be_decided_first(tmp_path):
             CliRunner().invoke(app, ["check", str(path), "-t", "paid", "-s", "age"]).stdout
         )
     last = shown[0].splitlines()[-1]
-    assert "Of these 2, decide about 'answer' first (strong feature): a model that uses" in last
+    assert "Of these 2 problems, decide on 'answer' first, since a model that uses" in last
     assert shown[1].splitlines()[-1] == "The command omits the options for possible problems."
 
 

@@ -193,13 +193,14 @@ def test_latin_1_is_read_and_said_and_an_encoding_can_be_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("größe,x\n1,ä\n".encode("latin-1"))
     assert read_frame(path).to_dict("list") == {"größe": [1], "x": ["ä"]}
-    assert "Windows-1252. Pass another encoding with --encoding" in TableFile.open(path).notes[0]
+    note = TableFile.open(path).notes[0]
+    assert "Windows-1252. If that is wrong, pass another encoding, such as cp1250, with" in note
     path.write_bytes("größe,x\n1,ä\n".encode("utf-16"))
     for encoding in ({}, {"encoding": "utf-16"}):
         assert read_frame(path, **encoding).to_dict("list") == {"größe": [1], "x": ["ä"]}
         assert TableFile.open(path, **encoding).notes == ()
     for encoding in ("utf-8", "no such encoding"):
-        with pytest.raises(ValueError, match="pass the right one"):
+        with pytest.raises(ValueError, match="pass the right encoding"):
             read_frame(path, encoding=encoding)
 
 
@@ -216,7 +217,8 @@ def test_a_file_in_cp1250_is_read_and_said(word, read, encoding, tmp_path):
     path.write_bytes(f"x,y\n{word},1\n".encode("cp1250"))
     assert read_frame(path, encoding="cp1250")["x"].tolist() == [word]
     assert read_frame(path)["x"].tolist() == [read]
-    assert f"it was read as {encoding}. Pass another encoding" in TableFile.open(path).notes[0]
+    note = TableFile.open(path).notes[0]
+    assert f"it was read as {encoding}. If that is wrong, pass another encoding" in note
 
 
 def test_a_comma_that_splits_evenly_is_not_given_up(tmp_path):
@@ -294,15 +296,16 @@ def test_lines_above_the_header_and_below_the_last_row_are_left_out_with_a_note(
     assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
     above, below = file.notes
     assert above == (
-        "The table in t.csv begins on line 3; 1 line above it, 'Loans of 2018', was left out."
+        "The table in t.csv begins on line 3. The line above it ('Loans of 2018') was left out."
     )
     assert below == (
-        "The last 2 lines of t.csv, 'Total lent: 16', 'Source: the lender', were left out as"
-        " remarks or totals."
+        "The last 2 lines of t.csv ('Total lent: 16', 'Source: the lender') were left out because"
+        " they look like remarks or totals."
     )
     path.write_bytes(f"Löhne, 2018;;;\r\n;;\r\n{rows.replace(',', ';')}".encode("cp1252"))
     assert read_frame(path).to_dict("list") == {"a": [1, 4], "b": [2, 5], "c": [3, 6]}
-    assert "begins on line 3; 1 line above it, 'Löhne, 2018', was" in TableFile.open(path).notes[0]
+    note = TableFile.open(path).notes[0]
+    assert "begins on line 3. The line above it ('Löhne, 2018') was" in note
     # found with any separator, and when only the first of many lines are used to detect it
     path.write_text(
         "Loans of 2018\n" + rows.replace(",", ";") + "7;8;9\n" * 99 + "Source: us all\n"
@@ -1034,9 +1037,9 @@ def test_labels_that_differ_in_case_or_blanks_are_one_and_every_class_is_counted
     _, classes, notes = read_target(labels.dropna(), "yes")
     assert classes.tolist() == ["No", "yes"]
     assert notes == [
-        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ', 'Yes' as"
-        " 'yes'; 'no' as 'No'.",
-        "Answers in 'paid' with the same meaning are merged: 'y' as 'yes' (1 row).",
+        "Labels of 'paid' that differ only in case or whitespace are merged: 'YES ' and 'Yes'"
+        " into 'yes'; 'no' into 'No'.",
+        "Answers in 'paid' with the same meaning are merged: 'y' into 'yes' (1 row).",
         "Target 'paid': 1 is 'yes' (5 rows); 0 is 'No' (2 rows).",
     ]
     assert read_target(labels.dropna(), "Y")[1].tolist() == ["No", "yes"]
@@ -1226,13 +1229,13 @@ def test_the_sheet_with_the_named_columns_is_read(tmp_path):
         ["40", "no", "2"],
     ]
     assert file.notes == (
-        "The sheet 'part 2' of t.xlsx was read, but not 'part 1', 'part 3'. To read another sheet,"
-        " pass its name, such as --sheet 'part 3'.",
+        "The sheet 'part 2' of t.xlsx was read, but not 'part 1' and 'part 3'. To read another"
+        " sheet, pass its name, such as --sheet 'part 3'.",
         "'part 3' has the same columns; to use its rows, too, append them to the sheet 'part 2'.",
-        "1 row above the header of the sheet 'part 2', 'All patients', was left out.",
+        "The row above the header of the sheet 'part 2' ('All patients') was left out.",
     )
     message = (
-        r"none of its sheets, 'part 1', 'part 2', 'part 3', has all the named columns;"
+        r"none of its sheets, 'part 1', 'part 2' and 'part 3', has all the named columns;"
         r" 'part 2' lacks 'payd'. Did you mean 'paid'\?$"
     )
     with pytest.raises(ValueError, match=message):

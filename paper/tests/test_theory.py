@@ -439,10 +439,10 @@ S = torch.tensor([0.0, 1.0, 3.0, 7.0])
     [
         (lambda: FiniteLaw.from_table([[0.5, 0.6]], [[1.0]], GOOD[2]), "sum to 1"),
         (lambda: FiniteLaw.from_table([[1.0, 0.0]], [[1.0]], GOOD[2]), "sums to 0"),
-        (lambda: FiniteLaw.from_table([[1.5, -0.5]], [[1.0]], GOOD[2]), "from -0.5"),
+        (lambda: FiniteLaw.from_table([[1.5, -0.5]], [[1.0]], GOOD[2]), "smallest entry of table is -0.5"),
         (lambda: FiniteLaw.from_table(GOOD[0], [[1.0]], GOOD[2]), "gram_z"),
         (lambda: FiniteLaw.from_table(GOOD[0], GOOD[1], [[1.0, 0.2], [0.3, 1.0]]), "not symmetric"),
-        (lambda: FiniteLaw.from_sample([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), "single rows"),
+        (lambda: FiniteLaw.from_sample([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), "come from a single row"),
         (lambda: theory.population_gdp(LAW, [1.0], 1.0), "1 gaps"),
         (lambda: theory.population_gdp(LAW, [1.0, 1.0], 1.0), "average to zero"),
         (lambda: theory.population_gdp(LAW, [1.0, -1.0], 0.0), "norm"),
@@ -457,8 +457,8 @@ S = torch.tensor([0.0, 1.0, 3.0, 7.0])
             lambda: theory.causal_necessity([[1.0], [2.0]], [1.0, 2.0], probabilities=[0.5, 0.6]),
             "sum to 1",
         ),
-        (lambda: theory.localized_contrast(Z, S, [1.0, 2.0]), "1 finite"),
-        (lambda: theory.localized_contrast(Z, S, float("nan")), "1 finite"),
+        (lambda: theory.localized_contrast(Z, S, [1.0, 2.0]), "one finite number"),
+        (lambda: theory.localized_contrast(Z, S, float("nan")), "one finite number"),
         (lambda: theory.localized_contrast(Z, S, 1e9), "closer to the observed values"),
         (
             lambda: theory.localized_contrast(Z, S - 1, 1.0, kernel_s=Linear()),

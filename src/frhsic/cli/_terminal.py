@@ -520,7 +520,7 @@ class Reading:
         Option(
             help=(
                 "Codes for missing values, such as -9,unknown, or age=-9 for one column. May be"
-                " repeated; a saved model remembers them."
+                " repeated; a saved model remembers the codes."
             )
         ),
     ] = None
@@ -529,7 +529,7 @@ class Reading:
         Option(
             help=(
                 "Values to replace in a column, such as sex=M:male,F:female or balance=none:0. May"
-                " be repeated; a saved model remembers them."
+                " be repeated; a saved model remembers the values."
             )
         ),
     ] = None

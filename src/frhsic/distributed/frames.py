@@ -56,8 +56,10 @@ def cluster(address: str, *, timeout: float = TIMEOUT) -> Iterator[Any]:
 
     Examples
     --------
-    >>> with cluster("local:x"): ...     pass Traceback (most recent call last): ValueError: the
-    scheduler is 'local:x'; pass local, local:4, or an address such as ...
+    >>> with cluster("local:x"):
+    ...     pass
+    Traceback (most recent call last):
+    ValueError: the scheduler is 'local:x'; pass local, local:4, or an address such as ...
     """
     local = re.fullmatch(r"local(?::([1-9]\d*))?", address)
     if local is None and (address.startswith("local:") or not re.fullmatch(r"\S+:\d+", address)):

@@ -204,7 +204,7 @@ def check(
     >>> people["town"] = (["Bern", "Basel", "Biel"] * 42)[:124]
     >>> problem, *_ = check(people, "paid", "age")
     >>> problem.text, problem.option
-    ("−9 occurs 4 times in 'age' (next value: 20). ...", '--missing age=-9')
+    ("−9 occurs 4 times in 'age' (nearest other value: 20). ...", '--missing age=-9')
     """
     table = to_pandas(frame)
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)

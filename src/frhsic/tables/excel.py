@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frhsic._files import TABLE_TIMES, Budget
-from frhsic.formatting import did_you_mean, format_count, inflect, printable
+from frhsic.formatting import did_you_mean, inflect, printable
 from frhsic.tables.columns import level_text, list_names
 from frhsic.tables.problems import option_text
 from frhsic.tables.text import SHOWN_CHARACTERS, UNNAMED
@@ -86,7 +86,8 @@ class ExcelReader:
         if titles:
             first = printable(next(filter(None, titles[0])), SHOWN_CHARACTERS)
             notes.append(
-                f"{format_count(above, 'row')} above the header of the sheet {title!r}, {first!r},"
+                f"The {inflect(f'[row|{above:,} rows]', above)} above the header of the sheet"
+                f" {title!r} ({first!r}{', ...' if above > 1 else ''})"
                 f" {inflect('[was|were]', above)} left out."
             )
         names = tuple((name or "").strip() or f"{UNNAMED}{i}" for i, name in enumerate(header))

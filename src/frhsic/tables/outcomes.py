@@ -197,11 +197,11 @@ def label_problems(
     Examples
     --------
     >>> labels = pd.Series(["Approved", "Denied", "Appr."], name="loan")
-    >>> [problem.text for problem in label_problems(labels)] ["'Appr.' may mean the same as
-    'Approved' in 'loan', but it counts as a separate label. ..."]
+    >>> [problem.text for problem in label_problems(labels)]
+    ["'Appr.' may mean the same as 'Approved' in 'loan', but it counts as a separate label. ..."]
     >>> labels = pd.Series(["Female", "Male", "F"], name="sex")
-    >>> [problem.text for problem in label_problems(labels)] ["'F' may mean the same as 'Female' in
-    'sex', but it counts as a separate label. ..."]
+    >>> [problem.text for problem in label_problems(labels)]
+    ["'F' may mean the same as 'Female' in 'sex', but it counts as a separate label. ..."]
     """
     labels = column.dropna().astype(str).value_counts().index.tolist()
     if len(labels) > MOST_ENCODED_LEVELS:

@@ -143,7 +143,7 @@ class TextReader:
             more = ", ..." if len(footer) > SHOWN_LINES else ""
             reason = "because [it looks like a remark or a total|they look like remarks or totals]"
             notes.append(
-                f"{last} of {path.name}, {shown}{more},"
+                f"{last} of {path.name} ({shown}{more})"
                 f" {inflect(f'[was|were] left out {reason}', len(footer))}."
             )
         if delimiter not in (usual, separator):
