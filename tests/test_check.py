@@ -2054,6 +2054,17 @@ def test_years_with_two_digits_are_completed_if_the_others_show_their_century(tm
     assert "replace" not in years["option"]
 
 
+def test_rare_classes_that_may_mean_the_same_as_others_are_asked_about(tmp_path):
+    paid = np.resize(["alive", "dead"] * 9 + ["survived", "died"], ROWS)
+    problems, _ = problems_of(people().assign(paid=paid), tmp_path)
+    [asked] = [one for one in problems if "--positive VALUE" in one["text"]]
+    assert (asked["kind"], asked["certainty"], asked["rows"]) == ("target labels", "possible", 40)
+    for clean, options in ((paid, ["--positive", "alive,survived"]), (paid[:18], [])):
+        table = people().assign(paid=np.resize(clean, ROWS))
+        problems, _ = problems_of(table, tmp_path, *options)
+        assert "target labels" not in [one["kind"] for one in problems]
+
+
 def test_each_option_is_in_the_command_once():
     options = ["--drop decided", "--drop 'next --letter' --drop decided", "--drop-repeated"]
     options += ["--date-format %b-%y", "--date-format %d/%m/%Y", "--missing age=-9"]
