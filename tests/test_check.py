@@ -1401,7 +1401,8 @@ def test_years_with_two_digits_beside_four_are_asked_about():
     found = check(people().assign(seen=short), "paid", "age")
     [problem] = [one for one in found if one.columns == ("seen",)]
     assert (problem.kind, problem.rows) == ("short years", (short < 100).sum())
-    assert (problem.certainty, problem.option) == ("likely", "")
+    pairs = ",".join(f"{year - 1900}:{year}" for year in sorted({*years[short < 100].tolist()}))
+    assert (problem.certainty, problem.option) == ("likely", f"--replace seen={pairs}")
     for clean in (years, years - 1900, np.where(np.arange(ROWS) % 7 == 0, 3, years)):
         found = check(people().assign(seen=clean), "paid", "age")
         assert "short years" not in [one.kind for one in found]
@@ -2007,6 +2008,65 @@ def test_rates_of_counties_are_not_taken_for_identifiers(tmp_path):
     table.loc[0, "rate"] = "(%)"
     _, command = problems_of(table, tmp_path)
     assert "--groups" not in command
+
+
+@pytest.mark.parametrize(
+    ("cells", "option"),
+    [
+        (["{} J."] * 20, "--replace 'age=* J:*'"),
+        (["about {}"] * 20, "--replace 'age=about *:*'"),
+        (["~{}", "{}*"] * 10, r"--replace 'age=* \*:*,~ *:*'"),
+    ],
+)
+def test_ages_with_words_and_marks_keep_their_numbers(cells, option, tmp_path):
+    table = people().astype({"age": object})
+    table.loc[:19, "age"] = [cell.format(30 + i) for i, cell in enumerate(cells)]
+    problems, command = problems_of(table, tmp_path)
+    assert [one["option"] for one in problems if one["certainty"] == "error"] == [option]
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert not [one for one in again if one["certainty"] in ("error", "likely")]
+
+
+def test_an_unknown_unit_of_few_numbers_far_from_the_others_is_not_removed(tmp_path):
+    table = people().astype({"age": object})
+    table.loc[:19, "age"] = [f"{500 + i} x" for i in range(20)]
+    problems, _ = problems_of(table, tmp_path)
+    [error] = [one["option"] for one in problems if one["certainty"] == "error"]
+    assert error.startswith("--missing 'age=500 x,501 x")
+
+
+def test_years_with_two_digits_are_completed_if_the_others_show_their_century(tmp_path):
+    table = people()
+    born = (1990 - table["age"]).astype(str)
+    table = table.assign(built=table["age"] % 40 + 1950, made=born)
+    table["built"] = table["built"].sample(frac=1, random_state=0).astype(str).to_numpy()
+    table.loc[:29, "built"] = "'" + table.loc[:29, "built"].str[2:]
+    table.loc[:29, "made"] = born[:30].str[2:]
+    problems, command = problems_of(table, tmp_path)
+    assert "--drop made" in command
+    options = {one["columns"][0]: one["option"] for one in problems if "replace" in one["option"]}
+    year = born[0]
+    assert f"{year[2:]}:{year}" in options["made"]
+    again, _ = problems_of(table, tmp_path, *shlex.split(command)[7:])
+    assert not [one for one in again if one["certainty"] in ("error", "likely")]
+    kept = shlex.split(options["made"])
+    again, command = problems_of(table, tmp_path, *kept)
+    assert "short years" not in [one["kind"] for one in again]
+    table.loc[:4, "made"] = ["1908", "2014", "11", "12", "13"]  # 1911 or 2011
+    problems, _ = problems_of(table, tmp_path)
+    [years] = [one for one in problems if one["kind"] == "short years"]
+    assert "replace" not in years["option"]
+
+
+def test_rare_classes_that_may_mean_the_same_as_others_are_asked_about(tmp_path):
+    paid = np.resize(["alive", "dead"] * 9 + ["survived", "died"], ROWS)
+    problems, _ = problems_of(people().assign(paid=paid), tmp_path)
+    [asked] = [one for one in problems if "--positive VALUE" in one["text"]]
+    assert (asked["kind"], asked["certainty"], asked["rows"]) == ("target labels", "possible", 40)
+    for clean, options in ((paid, ["--positive", "alive,survived"]), (paid[:18], [])):
+        table = people().assign(paid=np.resize(clean, ROWS))
+        problems, _ = problems_of(table, tmp_path, *options)
+        assert "target labels" not in [one["kind"] for one in problems]
 
 
 def test_each_option_is_in_the_command_once():

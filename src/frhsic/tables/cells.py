@@ -15,7 +15,9 @@ from frhsic.formatting import format_count
 from frhsic.tables.attributes import OR_LESS, OR_MORE, OVER, UNDER, band
 from frhsic.tables.codes import (
     CLEAR_CODE,
+    LEAST_FACTOR,
     LEAST_VALUES,
+    YEARS_BEGIN,
     code_problem,
     number_problems,
     plain_number,
@@ -88,6 +90,11 @@ WITH_UNIT = (
 )
 MEASURED_CELL = rf"^{LIKE_NUMBER}\s*([^\W\d_]+|[^\w\s.,+%-])\.?$"
 FOOTNOTES = ("*", "\u2020", "\u2021")
+# What people write before numbers that aren't exact.
+APPROXIMATE = r"~|\u2248|c\.|ca\.?|circa|approx\.?|about|around|etwa|environ|vers|unos"
+ABOUT_CELL = rf"(?i)^({APPROXIMATE})\s*{LIKE_NUMBER}$"
+# A year with two digits.
+SHORT_YEAR = "['\u2019]([0-9]{2})"
 OF_ALL = rf"^({_AMOUNT})\s*/\s*([0-9]+)$"
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 # Fewest levels that are numbers or ranges, and largest share of others, in a column of text that is
@@ -220,8 +227,9 @@ def _none_problems(cells: pd.Series[Any], decimal: str) -> Iterator[Problem]:
 
 def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]:
     """Return cells that stand for numbers, each with its number as written in options: words;
-    numbers and limits with a unit, if all units are the same; and shares such as 27/52, if all
-    totals are the same. With `roman`, Roman numerals are included.
+    numbers and limits with a unit, if all units are the same; shares such as 27/52, if all
+    totals are the same; and years such as '93, if the others show their century. With `roman`,
+    Roman numerals are included.
 
     Examples
     --------
@@ -236,6 +244,7 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
     units = measured[0].str.casefold()
     shares = levels.str.extract(OF_ALL)
     same = shares[1].nunique() == 1
+    years = levels[levels.str.fullmatch("(19|20)[0-9]{2}")].astype(int)
     plain = {}
     for level, unit, share in zip(levels, units, shares[0]):
         number = NUMBER_WORDS.get(fold_text(level))
@@ -245,6 +254,10 @@ def plain_cells(cells: pd.Series[Any], *, roman: bool = False) -> dict[str, str]
             number = _limit(level)
         elif same and isinstance(share, str):
             number = share
+        elif found := re.fullmatch(SHORT_YEAR, level):
+            full = [begin + int(found[1]) for begin in YEARS_BEGIN]
+            near = [year for year in full if years.min() - 10 <= year <= years.max() + 10]
+            number = str(near[0]) if len(near) == 1 else None
         if number is not None:
             plain[level.replace(",", ".")] = number.replace(",", ".")
     return plain
@@ -254,7 +267,7 @@ def unit_replacements(cells: pd.Series[Any], decimal: str = ".") -> dict[str, st
     r"""Return the replacements that convert cells to numbers in the most frequent unit, if nearly
     all of them are numbers with the same unit or with units that can be converted. Return no
     replacements if the cells can be read without any, or if their decimal separator is unclear.
-    Footnote marks count as units.
+    Footnote marks and words such as "about" are removed.
 
     Examples
     --------
@@ -265,28 +278,37 @@ def unit_replacements(cells: pd.Series[Any], decimal: str = ".") -> dict[str, st
     >>> unit_replacements(pd.Series(["2 km", "3 kg"]))
     {}
     """
+    about = cells.str.extract(ABOUT_CELL)[0]
     written = cells.str.extract(MEASURED_CELL)[2]
     units = written.str.casefold()
+    if units.nunique() == 1 and common_measure(cells):
+        units[:] = None
     counts = units.value_counts()
-    if counts.empty or (len(counts) == 1 and common_measure(cells)):
+    if counts.empty and about.isna().all():
         return {}
     bare = cells.str.replace(GROUP_SIGNS, "", regex=True)
-    known = units.notna() | bare.str.fullmatch(f"{LIKE_NUMBER}|{DETECTION_LIMIT}")
-    sizes = next((own for own in UNIT_SIZES if counts.index.isin(own).all()), {})
-    few = counts.sum() <= FEW_WORDS * len(cells) or len(counts) > 1
-    clear = sizes or counts.index.isin(FOOTNOTES).all()
-    if known.mean() < 1 - FEW_WORDS or (few and not clear):
+    numbers = bare.str.fullmatch(f"{LIKE_NUMBER}|{DETECTION_LIMIT}") | written.notna()
+    if (numbers | about.notna()).mean() < 1 - FEW_WORDS:
         return {}
-    usual = sizes.get(str(counts.index[0]), 1.0)
+    measures = [unit for unit in map(str, counts.index) if unit not in FOOTNOTES]
+    sizes = next((own for own in UNIT_SIZES if {*measures} <= {*own}), {})
     replacements = {}
-    for unit in map(str, counts.index):
+    for unit in [*measures, *(mark for mark in FOOTNOTES if mark in counts.index)]:
         spelling = str(written[units == unit].mode()[0]).replace("*", r"\*")
-        factor = sizes.get(unit, 1.0) / usual
+        factor = sizes[unit] / sizes[measures[0]] if unit in sizes else 1.0
         replacements[f"* {spelling}"] = f"{factor:.6g}*" if factor != 1 else "*"
+    replacements |= {f"{mark} *": "*" for mark in sorted(about.dropna().unique())}
     try:
-        replace_values(cells, replacements, decimal)
+        amounts = readable_numbers(replace_values(cells, replacements, decimal), decimal)
     except ValueError:
         return {}
+    if not sizes:  # one unknown unit, which all numbers have, or all numbers seem to have
+        measured = amounts[units.isin(measures)].median()
+        others = amounts[~units.isin(measures)].median()
+        alike = max(measured, others) < LEAST_FACTOR * min(measured, others)
+        few = counts[measures].sum() <= FEW_WORDS * len(cells)
+        if len(measures) > 1 or (few and not alike):
+            return {}
     return replacements
 
 
@@ -459,11 +481,11 @@ def units_problem(
     """
     name = str(cells.name)
     with_unit = cells[replace_values(cells, units, decimal) != cells]
-    usual = next(iter(units)).removeprefix("* ").removeprefix("\\")
+    usual = next(iter(units)).removeprefix("* ").removeprefix("\\").removesuffix(" *")
     taken = " (assumed for numbers without a unit)" if len(with_unit) < len(cells) else ""
     parts = ("units", f"write all values in {usual!r}{taken}, without the unit")
-    if usual in FOOTNOTES:
-        parts = ("footnote marks", "remove these")
+    if usual in FOOTNOTES or re.fullmatch(APPROXIMATE, usual, re.IGNORECASE):
+        parts = ("marks", "remove these")
     return Problem(
         "text in numbers",
         f"{name!r} is read as text, since its numbers have {parts[0]}: {examples(with_unit)}. To"

@@ -21,7 +21,7 @@ from frhsic.tables.columns import (
     mask_codes,
     row_number,
 )
-from frhsic.tables.problems import Certainty, Problem, missing_option
+from frhsic.tables.problems import Certainty, Problem, missing_option, replace_option
 
 # Numbers and words that people write for a missing value.
 MISSING_NUMBERS = re.compile(r"-?(9+[678]?|8+|7+)|-1|-2|0")
@@ -187,6 +187,11 @@ def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
     if not np.any(near, axis=0).all():
         return
     name = str(column.name)
+    clear = not np.all(near, axis=0).any()
+    full = {
+        level_text(year): level_text(year + YEARS_BEGIN[0 if first else 1])
+        for year, first in sorted({*zip(short.tolist(), near[0].tolist())})
+    }
     yield Problem(
         "short years",
         f"{name!r} contains years, {len(short):,} of which {inflect('[has|have]', len(short))} two"
@@ -195,6 +200,8 @@ def _short_year_problems(column: pd.Series[Any]) -> Iterator[Problem]:
         f" {row_number(short, 0):,}). Write all years with four digits, or don't use the column.",
         (name,),
         len(short),
+        option=replace_option(name, full) if clear else "",
+        values=tuple(full),
     )
 
 

@@ -314,7 +314,7 @@ def _measured(value: object, replacements: Mapping[str, str]) -> tuple[str, floa
         parts = _ASTERISK.split(old.replace(" ", ""))
         if len(parts) == 2 and new.endswith("*") and isinstance(factor, float):
             before, after = (re.escape(part.replace(r"\*", "*")) for part in parts)
-            pattern = rf"{before}\s*{_GROUPED}\s*{after}"
+            pattern = rf"{before}\s*{_GROUPED}\s*{after}\.?"
             if found := re.fullmatch(pattern, str(value).strip(), re.IGNORECASE):
                 return found[1], factor
     return None

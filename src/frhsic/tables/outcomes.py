@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from frhsic.formatting import format_count, inflect
-from frhsic.tables.cells import readable_numbers, text_problems
+from frhsic.tables.cells import FEW_WORDS, readable_numbers, text_problems
 from frhsic.tables.codes import (
     CLEAR_CODE,
     code_problem,
@@ -70,6 +70,8 @@ NOTHING = ("none", "nothing", "nichts", "keine", "keiner", "aucun", "aucune", "n
 NEGATIONS = ("no ", "not ", "kein ", "keine ", "nicht ", "pas de ", "sin ", "sem ")
 # A target with at most this many distinct whole numbers may have been meant as classes.
 FEW_NUMBERS = 10
+# Most rare classes that may mean the same as frequent ones.
+MOST_SPELLINGS = 6
 
 
 def find_target(
@@ -103,6 +105,8 @@ def find_target(
         answers = settled_answers(column, check.problems, positive)
         if answers is not None and answers.classes is not None:
             check.problems += class_problems(answers.codes, answers.classes, name)
+            if positive is None:
+                check.problems += _several_spellings(answers.codes, answers.classes, name)
         return codes, classes
     return None
 
@@ -119,6 +123,26 @@ def _merged_label_problems(
         yield from (_ask_positive(problem, rest, positive) for problem in alike[-1:])
     if classes == 2 and len(positive_labels(positive, merged)) == 1:
         yield from other_label_problems(merged, codes)
+
+
+def _several_spellings(codes: np.ndarray, classes: np.ndarray, name: str) -> Iterator[Problem]:
+    """Yield a question about the classes of a target if all except two are rare, since several may
+    have the same meaning.
+    """
+    counts = np.bincount(codes.astype(int), minlength=len(classes))
+    rare = np.argsort(-counts, kind="stable")[2:]
+    if not 0 < len(rare) <= MOST_SPELLINGS or counts[rare[0]] > FEW_WORDS * len(codes):
+        return
+    yield Problem(
+        TARGET_LABELS,
+        f"{name!r} has {len(classes)} classes, some of them rare"
+        f" ({quote_names([level_text(classes[i]) for i in rare])}). If several mean the same, so"
+        " that there are only two outcomes, list those that count as 1 (--positive VALUE,VALUE):"
+        " with more classes, some columns that give away the target aren't found.",
+        (name,),
+        int(counts[rare].sum()),
+        "possible",
+    )
 
 
 def _ask_positive(problem: Problem, labels: pd.Series[Any], positive: object) -> Problem:

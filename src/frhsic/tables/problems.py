@@ -22,7 +22,7 @@ FIRST_DECIDED = (TARGET_LABELS, *LEAKS, *WRONG_VALUES)
 UNREAD_NUMBERS = ("text in numbers", "spreadsheet dates", "detection limit")
 UNREAD = ("unreadable", "dates", *UNREAD_NUMBERS)
 # Most cells that an option lists.
-MOST_LISTED = 50
+MOST_LISTED = 100
 Certainty = Literal["error", "likely", "possible", "certain"]
 
 

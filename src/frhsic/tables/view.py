@@ -242,13 +242,14 @@ class View:
 
     @cached_property
     def features(self) -> pd.DataFrame:
-        """Features, and columns that can't be read, with missing values in place of likely codes,
-        and of words for missing values in text.
+        """Features, and columns that can't be read, with missing values in place of likely codes
+        and years with two digits, and of words for missing values in text.
         """
         cells = self.check.cells
         unread = {name: mixed_dates(cells[name]) for name in self.names if name not in self.table}
         columns = {name: self.table[name] for name in self.kept} | unread
-        codes = [p for p in self.problems if p.kind == "missing code" and p.certainty == "likely"]
+        kinds = ("missing code", "short years")
+        codes = [p for p in self.problems if p.kind in kinds and p.certainty == "likely"]
         features = {}
         for name, column in columns.items():
             if name not in self.people:
