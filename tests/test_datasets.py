@@ -370,7 +370,8 @@ def test_the_places_are_tried_in_their_order(places, monkeypatch):
         (
             "table.csv",
             GOOD[:-4],
-            "got a file of 17 bytes with sha256 .* truncated or modified, or it is a different file",
+            "got a file of 17 bytes with sha256 .* is truncated or modified, or it is a different"
+            " file",
         ),
         (
             "table.csv",

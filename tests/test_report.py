@@ -1558,7 +1558,8 @@ def test_an_error_that_is_only_significant_alone_is_not_significant_among_all_gr
     last = next(one for one in groups(report, "school") if one.where == "school 6")
     # the band covers seven groups and four wide windows
     assert group_judgement(last, report.audit) == "not significant"
-    assert "significant errors (corrected for 11 comparisons) first" in groups_note(report, "school")
+    note = groups_note(report, "school")
+    assert "significant errors (corrected for 11 comparisons) first" in note
 
 
 def test_equal_scores_of_few_groups_are_no_proof_of_a_gap_of_0():

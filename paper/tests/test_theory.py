@@ -439,7 +439,7 @@ S = torch.tensor([0.0, 1.0, 3.0, 7.0])
     [
         (lambda: FiniteLaw.from_table([[0.5, 0.6]], [[1.0]], GOOD[2]), "sum to 1"),
         (lambda: FiniteLaw.from_table([[1.0, 0.0]], [[1.0]], GOOD[2]), "sums to 0"),
-        (lambda: FiniteLaw.from_table([[1.5, -0.5]], [[1.0]], GOOD[2]), "smallest entry of table is -0.5"),
+        (lambda: FiniteLaw.from_table([[1.5, -0.5]], [[1.0]], GOOD[2]), "of table is -0.5"),
         (lambda: FiniteLaw.from_table(GOOD[0], [[1.0]], GOOD[2]), "gram_z"),
         (lambda: FiniteLaw.from_table(GOOD[0], GOOD[1], [[1.0, 0.2], [0.3, 1.0]]), "not symmetric"),
         (lambda: FiniteLaw.from_sample([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]), "come from a single row"),
