@@ -528,8 +528,10 @@ class Reading:
         list[str] | None,
         Option(
             help=(
-                "Values to replace in a column, such as sex=M:male,F:female or balance=none:0. May"
-                " be repeated; a saved model remembers the values."
+                "Values to replace in a column, such as sex=M:male,F:female or balance=none:0. A"
+                " star stands for a number: 'age=* yrs:*' removes a unit, and 'km=* m:0.001*'"
+                " converts meters. Write a star in a cell as \\*. May be repeated; a saved model"
+                " remembers the values."
             )
         ),
     ] = None
