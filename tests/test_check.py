@@ -1847,7 +1847,7 @@ def test_one_row_and_several_columns_have_their_verbs(tmp_path):
     table.loc[[4, 9], "income"] = [-1e9, 1e9]
     problems, _ = problems_of(pd.concat([table, table[:1]]), tmp_path)
     said = " ".join(problem["text"] for problem in problems)
-    assert "'one', 'two' are the same in every row and are left out." in said
+    assert "'one' and 'two' are the same in every row and are left out." in said
     assert "'void', 'empty' have no value in any row and are left out." in said
     assert "'age' is missing in 2 of 401 rows, which are left out" in said
     problems, _ = problems_of(table.drop(columns="two"), tmp_path)
@@ -2150,7 +2150,7 @@ def test_labels_of_a_target_that_differ_only_in_joints_are_one_class(tmp_path):
     (text,) = (one["text"] for one in problems if "classes" in one["text"])
     assert "has 3 classes" in text
     (note,) = (one["text"] for one in problems if "hyphens" in one["text"])
-    assert "'Out of work-force' as 'out of workforce'" in note
+    assert "'Out of work-force' into 'out of workforce'" in note
     status[status == "employed"] = "none"
     status[status == "unemployed"] = "no reply"
     status[:99] = "replied"
