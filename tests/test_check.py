@@ -1848,7 +1848,7 @@ def test_one_row_and_several_columns_have_their_verbs(tmp_path):
     problems, _ = problems_of(pd.concat([table, table[:1]]), tmp_path)
     said = " ".join(problem["text"] for problem in problems)
     assert "'one' and 'two' are the same in every row and are left out." in said
-    assert "'void', 'empty' have no value in any row and are left out." in said
+    assert "'void' and 'empty' have no value in any row and are left out." in said
     assert "'age' is missing in 2 of 401 rows, which are left out" in said
     problems, _ = problems_of(table.drop(columns="two"), tmp_path)
     said = " ".join(problem["text"] for problem in problems)
