@@ -117,7 +117,7 @@ def test_protecting_moves_columns_and_gives_back_the_former_one():
 @pytest.mark.parametrize(
     ("train", "validation", "message"),
     [
-        (0.9, 0.1, "leaves 45 to train, 5 to validate and 0 to test"),
+        (0.9, 0.1, "leave 45 to train, 5 to validate and 0 to test"),
         (1.2, 0.0, "train=1.2"),
         (None, 0.85, "each part needs at least one"),
         (None, -0.1, "validation=-0.1"),

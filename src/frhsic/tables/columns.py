@@ -277,7 +277,7 @@ def replace_values(
     by_decimal: list[str] = []
     for value in values:
         text = texts.get(_code_key(level_text(value)))
-        if text is None and (measured := _measured(value, replacements)):
+        if text is None and (measured := _number_and_factor(value, replacements)):
             number, factor = measured
             if _BY_DECIMAL.fullmatch(number):
                 by_decimal.append(str(value))
@@ -305,7 +305,7 @@ def replace_values(
     return replaced.infer_objects()
 
 
-def _measured(value: object, replacements: Mapping[str, str]) -> tuple[str, float] | None:
+def _number_and_factor(value: object, replacements: Mapping[str, str]) -> tuple[str, float] | None:
     """Return the number in text such as "850 m", as written, and the factor that converts it to
     another unit by a replacement such as "* m" with "0.001*"; None if no replacement applies.
     """
@@ -347,7 +347,7 @@ def _other_decimal(
     """
     other = "," if decimal == "." else "."
     for value in filter(lambda value: isinstance(value, str), values):
-        number, _ = _measured(value, replacements) or (value.strip(), 1.0)
+        number, _ = _number_and_factor(value, replacements) or (value.strip(), 1.0)
         clear = re.fullmatch(_GROUPED, number) and not _BY_DECIMAL.fullmatch(number)
         if clear and number.count(other) == 1 and number.rfind(other) > number.rfind(decimal):
             return str(value)
