@@ -279,7 +279,7 @@ def decision_ratio(curves: dict[str, Curve]) -> list[Number]:
     r"""Return the lowest positive rate at any value of S, divided by the highest (the four-fifths
     rule requires 0.8). The band covers the rates of all groups at once, so the smallest and largest
     ratios within the band are the ends of an interval for :math:`\min_s p(s) / \max_s p(s)` over
-    the groups that have enough rows. Without positive decisions, there is no ratio.
+    the groups that have enough rows. If no decision is positive, there is no ratio.
     """
     curve = curves.get("decision_gdp")
     if curve is None or max(curve.mean[i] for i in curve.trusted_groups) < NO_SHARE:

@@ -179,8 +179,8 @@ class ParityEstimator(ParityModel, ABC):
         sensitive_features : array, Series, DataFrame or names of columns of X, optional
             Attributes of shape (n,) or (n, q). Columns named by a string or a list of strings are
             removed from the features; to keep a column as a feature, pass the column itself, such
-            as ``X["age"]``. Rows with NaN are used only for the model for y. Without attributes,
-            there is no constraint, and `fit` warns.
+            as ``X["age"]``. Rows with NaN are used only for the model for y. If no
+            attribute is given, nothing is limited, and `fit` warns.
         control_features : array, Series, DataFrame or names of columns of X, optional
             Columns such as the occupation. For all gaps and limits, people are compared only with
             people who have the same values in these columns. Several columns are crossed, numeric

@@ -627,7 +627,7 @@ def gap_size(head: Headline, audit: Audit) -> str:
 
 
 def meaning(head: Headline, audit: Audit) -> str:
-    """Return a sentence that defines the gap, with its size; empty if there is no gap."""
+    """Return a sentence that says what the gap is and how large, or "" if it is unknown."""
     if head.gap is None or head.gap.key not in GAP_MEANINGS:
         return ""
     return fill(

@@ -443,7 +443,7 @@ def _law_quantile(law: Law, share: float) -> float:
 
 
 def _actual(attribute: AttributeAudit, i: int) -> float | None:
-    """Return the mean outcome of a group; None if there is no target, or if there are few rows."""
+    """Return the mean outcome of a group, or None if there is no target or too few rows."""
     rest = attribute.all_rows.curves.get("calibration_gdp")
     if rest is None or rest.sparse[i]:
         return None

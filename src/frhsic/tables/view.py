@@ -217,7 +217,7 @@ class View:
     @cached_property
     def answers(self) -> Answers | None:
         """The target without codes for missing values, with the rarest label as 1 if one has to be
-        named; None if there is no target, or if it can't be read.
+        named. It is None if there is no target or the target can't be read.
         """
         if self.target not in self.table:
             return None

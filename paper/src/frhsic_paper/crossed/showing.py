@@ -38,8 +38,8 @@ Cells = dict[tuple[Quantity, str, str], dict[str, Cost]]
 
 
 def final_paths(results: Results) -> list[Record]:
-    """Return the paths on the fresh tables, by table, base and method, since the order of records
-    depends on which of them were run again.
+    """Return the paths on the fresh tables, sorted by table, base and method: records are in the
+    order in which they were run.
     """
     found = [p for p in results.records("crossed/final", "corrected") if p["dataset"] in FRESH]
     return sorted(found, key=lambda p: (FRESH.index(p["dataset"]), p["base"], p["way"]))

@@ -2,12 +2,16 @@ r"""The library's own representation, `ParityEncoder`, compared with FRHSIC's on
 
 Part "limits" of the records, one for each dataset, repeat and limit:
 
-``dataset``, ``repeat``   as in the sweep; ``method`` is "prototypes" ``weight``           share of
-the unconstrained gap that is allowed: 1 is no limit, 0 the least gap ``performance``, …   the same
-measures as in the sweep (:func:`frhsic_paper.measures.measure_models`), for the paper's affine head
-on Z; Z has variance 1 ``mi``, ``mi_published``   as in the study "mutual-information" ``heads``
-{head: [performance, gdp]} of the heads of the study "transfer" ``head_deviation``   published:
-standard deviation of their GDP ``worst_gdp``, ``best_probe_r2``   corrected: as in the study "leak"
+- ``dataset`` and ``repeat`` are those of the sweep; ``method`` is "prototypes";
+- ``weight`` is the share of the unconstrained gap that is allowed: 1 means no limit, 0 the smallest
+  gap that is reached;
+- ``performance`` and the other measures are those of the sweep
+  (:func:`frhsic_paper.measures.measure_models`), for the paper's affine head on Z, where Z has
+  variance 1;
+- ``mi`` and ``mi_published`` are those of the study "mutual-information";
+- ``heads`` is {head: [performance, gdp]} for the heads of the study "transfer", and
+  ``head_deviation`` (published) the standard deviation of their GDP;
+- ``worst_gdp`` and ``best_probe_r2`` (corrected) are those of the study "leak".
 
 The encoder is fitted on four fifths of the training rows, and heads and probes on the rest, since Z
 can't be evaluated on the rows to which it was fitted.
